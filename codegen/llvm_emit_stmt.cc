@@ -6,6 +6,7 @@
 
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
+#include "ir/lanes.h"
 
 // Statements: loops, conditions, stores.
 namespace hone::codegen {
@@ -71,7 +72,7 @@ void FunctionEmitter::EmitStmt(const Stmt& stmt) {
     case StmtKind::kIf: EmitIf(*stmt); return;
     case StmtKind::kStore: EmitStore(*stmt); return;
     case StmtKind::kFill: EmitFill(*stmt); return;
-    case StmtKind::kSync: EmitSync(); return;
+    case StmtKind::kSync: ir::LanesOf(*stmt) > 0 ? EmitLanes(*stmt) : EmitSync(); return;
     case StmtKind::kFail: EmitFail(*stmt); return;
     case StmtKind::kPrefetch: EmitPrefetch(*stmt); return;
   }
@@ -83,6 +84,32 @@ void FunctionEmitter::EmitSync() {
     Fail("a barrier inside a vector loop");
   } else if (function_->Barrier()) {
     Boundary();
+  }
+}
+
+// A butterfly: after each turn a lane has what twice as many lanes had before.
+void FunctionEmitter::EmitLanes(const StmtNode& node) {
+  const int buffer = node.buffers[0];
+  if (mask_ != nullptr || vector_.lanes > 1) {
+    Fail("lanes meet inside a vector loop");
+    return;
+  }
+  // Else a group would not be threads that follow each other in one warp.
+  if (launch_.block_x != node.extent) {
+    Fail(fmt::format("{} lanes meet where {} threads are side by side", node.extent,
+                     launch_.block_x));
+    return;
+  }
+  statement_values_.clear();
+  const Affine index = index_.Decompose(node.index);
+  for (int64_t apart = node.extent / 2; apart > 0 && status_.ok(); apart /= 2) {
+    const Value own = Load(buffer, index);
+    const Value other{function_->OtherLane(own.llvm, apart, node.extent), own.dtype, 1};
+    if (other.llvm == nullptr) {
+      Fail("lanes meet, which this machine does not have");
+      return;
+    }
+    Store(buffer, index, arith_.Combine(node.combiner, {own}, {other})[0]);
   }
 }
 

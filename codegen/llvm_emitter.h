@@ -103,6 +103,7 @@ class FunctionEmitter : private OpaqueSource {
   void EmitFill(const ir::StmtNode& node);
   void EmitFail(const ir::StmtNode& node);
   void EmitSync();
+  void EmitLanes(const ir::StmtNode& node);
   void EmitPrefetch(const ir::StmtNode& node);
   void EmitFillLoop(int buffer, int64_t elements, const Value& value);
   void EmitStore(const ir::StmtNode& node);

@@ -88,6 +88,11 @@ class PhaseFunction {
   /// All threads of a block wait for each other. False: on this machine one thread runs the whole
   /// nest.
   virtual bool Barrier() { return false; }
+  /// The value that the lane `apart` (a power of two) numbers away has, in groups of so many lanes
+  /// that all come here; f32, f64, i32 and i64. Null: the machine has no lanes.
+  virtual llvm::Value* OtherLane(llvm::Value* /*value*/, int64_t /*apart*/, int64_t /*lanes*/) {
+    return nullptr;
+  }
   /// A hint that this address will be read.
   virtual void Prefetch(llvm::Value* pointer) = 0;
   /// Ends the phase with a result other than 0; the builder's block is closed.

@@ -1,10 +1,13 @@
 #include "ir/loop_interpreter.h"
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ir/evaluate.h"
+#include "ir/lanes.h"
 #include "ir/loop_memory.h"
 #include "ir/value.h"
 
@@ -247,6 +250,10 @@ class LoopNestRunner : public ExprEvaluator {
            IsThreadLoop(loops.back()->body[0]->loop)) {
       loops.push_back(loops.back()->body[0].get());
     }
+    const Stmt body = Block(loops.back()->body);
+    // A block numbers its threads along x first.
+    std::ranges::stable_partition(
+        loops, [](const StmtNode* loop) { return loop->loop != LoopKind::kThreadX; });
     int64_t count = 1;
     for (const StmtNode* loop : loops) count *= loop->extent;
     std::vector<Machine> threads;
@@ -262,7 +269,6 @@ class LoopNestRunner : public ExprEvaluator {
       }
       threads.push_back(std::move(thread));
     }
-    const Stmt body = Block(loops.back()->body);
     ++interval_;
     for (Machine& thread : threads) {
       thread.Push(*body);
@@ -277,11 +283,16 @@ class LoopNestRunner : public ExprEvaluator {
 
   /// Every thread up to its next sync; false when all are at their end.
   bool RunToSync(std::vector<Machine>* threads) {
+    do {
+      for (Machine& thread : *threads) {
+        if (thread.waits_at == nullptr) Advance(&thread);
+        if (failed()) return false;
+      }
+    } while (LanesMeet(*threads));
+    if (failed()) return false;
     size_t waiting = 0;
     const StmtNode* place = nullptr;
-    for (Machine& thread : *threads) {
-      if (thread.waits_at == nullptr) Advance(&thread);
-      if (failed()) return false;
+    for (const Machine& thread : *threads) {
       if (thread.waits_at == nullptr) continue;
       ++waiting;
       if (place != nullptr && place != thread.waits_at) Wrong("threads wait at different syncs");
@@ -292,6 +303,58 @@ class LoopNestRunner : public ExprEvaluator {
     for (Machine& thread : *threads) thread.waits_at = nullptr;
     ++interval_;
     return true;
+  }
+
+  /// Lets the groups of lanes that wait for each other go on. False: no thread waits so, or one of
+  /// a group does not come.
+  bool LanesMeet(std::span<Machine> threads) {
+    bool met = false;
+    for (size_t k = 0; k < threads.size(); ++k) {
+      const StmtNode* const place = threads[k].waits_at;
+      const size_t lanes = place == nullptr ? 0 : Index(LanesOf(*place));
+      if (lanes == 0) continue;
+      machine_ = &threads[k];
+      const size_t first = k / lanes * lanes;
+      const auto group = threads.subspan(first, std::min(lanes, threads.size() - first));
+      const bool whole = group.size() == lanes && std::ranges::all_of(group, [&](const Machine& m) {
+                           return m.waits_at == place;
+                         });
+      if (!whole) {
+        Wrong("lanes of a group that do not all come to it");
+        return false;
+      }
+      CombineGroup(*place, group);
+      if (failed()) return false;
+      met = true;
+    }
+    return met;
+  }
+
+  void CombineGroup(const StmtNode& node, std::span<Machine> group) {
+    const int buffer = node.buffers[0];
+    if (nest_.buffers[Index(buffer)].scope != Scope::kRegister) {
+      Wrong("lanes combine what is not in registers");
+      return;
+    }
+    const DType dtype = nest_.buffers[Index(buffer)].dtype;
+    std::vector<int64_t> indices;
+    std::vector<Value> values;
+    for (Machine& lane : group) {
+      machine_ = &lane;
+      indices.push_back(EvaluateIndex(*node.index, lane.vars));
+      values.push_back(ValueOf(ReadAt(buffer, indices.back())));
+    }
+    // In pairs far apart, then nearer, as the machine does.
+    for (size_t apart = group.size() / 2; apart > 0; apart /= 2) {
+      const std::vector<Value> before = values;
+      for (size_t k = 0; k < values.size(); ++k)
+        values[k] = Apply(OperatorOf(node.combiner), dtype, before[k], before[k ^ apart]);
+    }
+    for (size_t k = 0; k < group.size(); ++k) {
+      machine_ = &group[k];
+      WriteAt(buffer, indices[k], dtype, values[k]);
+      group[k].waits_at = nullptr;
+    }
   }
 
   void StoreValues(const StmtNode& node) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/core/check.h"
+#include "ir/lanes.h"
 #include "ir/text.h"
 
 namespace hone::ir {
@@ -42,7 +43,7 @@ class StmtPrinter {
         *out += indent + "fill " + BufferName(stmt->buffers[0]) + "[0.." +
                 std::to_string(stmt->extent) + "] = " + ToText(stmt->values[0], names_) + "\n";
         return;
-      case StmtKind::kSync: *out += indent + "sync\n"; return;
+      case StmtKind::kSync: *out += indent + SyncText(*stmt) + "\n"; return;
       case StmtKind::kFail: *out += indent + "fail " + std::to_string(stmt->extent) + "\n"; return;
       case StmtKind::kPrefetch:
         *out += indent + "prefetch " + BufferName(stmt->buffers[0]) + "[" +
@@ -70,6 +71,12 @@ class StmtPrinter {
       text += ToText(stmt.values[k], names_);
     }
     return text;
+  }
+
+  std::string SyncText(const StmtNode& stmt) const {
+    if (LanesOf(stmt) == 0) return "sync";
+    return "lanes " + std::to_string(LanesOf(stmt)) + ": " + BufferName(stmt.buffers[0]) + "[" +
+           ToText(stmt.index, names_) + "] " + std::string(ToString(stmt.combiner)) + "=";
   }
 
   std::string BufferName(int id) const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "base/status.h"
@@ -44,6 +45,17 @@ absl::Status CheckExtent(const LoopNode& node, int64_t count) {
         fmt::format("{} has {} iterations; at most {} are unrolled", node.name, count, kMaxUnroll));
   }
   return absl::OkStatus();
+}
+
+/// A reduce loop on so many threads of a row: a warp must hold whole rows.
+absl::Status CheckLaneCount(const LoopNode& node, int64_t count, int64_t threads) {
+  const bool whole = count == threads && count >= 2 && count <= 32 &&
+                     std::has_single_bit(static_cast<uint64_t>(count));
+  if (whole) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{} has {} iterations on {} threads; lanes combine what all of 2, 4, 8, 16 or 32 "
+                  "threads have",
+                  node.name, count, threads));
 }
 
 }  // namespace
@@ -249,6 +261,8 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instanc
     return absl::InvalidArgumentError(
         fmt::format("{} is {}, but no loop around it is", node.name, ir::ToString(node.kind)));
   }
+  if (thread && s_.IsReduce({instance.stage, loop}))
+    HONE_RETURN_IF_ERROR(CheckLaneCount(node, segment.count, segment.count));
   int var = -1;
   Expr index = ir::Int(segment.first);
   if (segment.count > 1 || thread || block || parallel) {
@@ -292,6 +306,8 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterThread(Instance& instance
         fmt::format("{} has {} iterations, but there are {} threads; split it", node.name,
                     segment.count, in_force.count));
   }
+  if (s_.IsReduce({instance.stage, loop}))
+    HONE_RETURN_IF_ERROR(CheckLaneCount(node, segment.count, in_force.count));
   Instance::Bound& bound = instance.bound[loop];
   bound.fixed = true;
   bound.value = ir::Var(in_force.var) + segment.first;
@@ -352,6 +368,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
 }
 
 absl::StatusOr<NestBuilder::Emitted> NestBuilder::Compute(Instance& instance) {
+  HONE_RETURN_IF_ERROR(CheckLanes(instance.stage));
   Walk walk;
   walk.initialised = s_.workload.stages[instance.stage].combiner == ir::Combiner::kNone;
   walk.leaf = [this](Instance& at) { return StoreLeaf(at); };

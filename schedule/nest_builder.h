@@ -109,6 +109,7 @@ class NestBuilder {
   absl::StatusOr<ir::Stmt> SpatialNest(Instance& instance, size_t position,
                                        std::function<absl::StatusOr<Emitted>(Instance&)> leaf);
   absl::StatusOr<ir::Stmt> IdentityNest(Instance& instance, size_t position);
+  absl::StatusOr<ir::Stmt> LanesNest(Instance& instance, size_t position);
   absl::Status AddLoopTile(const Instance& instance, size_t position, int result, Storage storage);
   ir::Expr TileIndex(const Instance& instance, const Location& tile);
 
@@ -162,6 +163,7 @@ class NestBuilder {
   absl::Status CheckOrderOfRoot(int stage) const;
   absl::Status CheckBoundLoops(int stage) const;
   absl::Status CheckSharedTile(int stage) const;
+  absl::Status CheckLanes(int stage) const;
   absl::Status CheckEpilogue(int stage) const;
   absl::Status CheckCarriedInside(const Instance& instance, size_t position);
   /// The Stages of which every element in their box is computed inside this loop.

@@ -301,6 +301,33 @@ absl::Status NestBuilder::CheckSharedTile(int stage) const {
   return absl::OkStatus();
 }
 
+/// Lanes that share a reduce loop find their parts in registers, and combine these once.
+absl::Status NestBuilder::CheckLanes(int stage) const {
+  const StageSchedule& schedule = s_.stages[stage];
+  const LoopNode* lanes = nullptr;
+  for (const int loop : schedule.order) {
+    const LoopNode& n = schedule.loops[loop];
+    const bool reduce = s_.IsReduce({stage, loop});
+    if (lanes != nullptr && (n.kind == ir::LoopKind::kVector || n.kind == ir::LoopKind::kDot))
+      return Refuse(fmt::format("{} is {} inside of {}, which lanes share", n.name,
+                                ir::ToString(n.kind), lanes->name));
+    if (!reduce || !IsThread(n.kind)) continue;
+    lanes = &n;
+    const auto& tile = schedule.cache_write;
+    if (!tile || tile->loop != loop || tile->storage != Storage::kRegister)
+      return Refuse(fmt::format("lanes share {}, so a tile in registers must stand at it", n.name));
+    if (!n.cuts.empty() || (n.origin == LoopNode::Origin::kOuter && n.tail == Tail::kTwoSizes))
+      return Refuse(fmt::format("lanes share {}, so it has no siblings", n.name));
+    for (int p = 0; p < s_.PositionOf({stage, loop}); ++p) {
+      const int outer = schedule.order[static_cast<size_t>(p)];
+      if (!s_.IsReduce({stage, outer})) continue;
+      return Refuse(fmt::format("lanes share {}, so it must stand around {}", n.name,
+                                schedule.loops[outer].name));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status NestBuilder::CheckEpilogue(int stage) const {
   const StageSchedule& schedule = s_.stages[stage];
   if (schedule.epilogue < 0) return absl::OkStatus();
@@ -309,7 +336,8 @@ absl::Status NestBuilder::CheckEpilogue(int stage) const {
     return Refuse(fmt::format("{} has an epilogue, so it needs a tile", name));
   const int tile = s_.PositionOf({stage, schedule.cache_write->loop});
   for (int p = 0; p <= tile; ++p) {
-    if (!s_.IsReduce({stage, schedule.order[p]})) continue;
+    const bool lanes = IsThread(schedule.loops[schedule.order[p]].kind);
+    if (lanes || !s_.IsReduce({stage, schedule.order[p]})) continue;
     return Refuse(
         fmt::format("{} has an epilogue, so its tile {} must stand around its reduce loops", name,
                     schedule.cache_write->name));

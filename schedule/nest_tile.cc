@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "ir/combiner.h"
+#include "ir/lanes.h"
 #include "schedule/nest_builder.h"
 
 // What stands in the innermost loops: stores, the start of reductions, tiles they accumulate in.
@@ -82,11 +83,14 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
     HONE_RETURN_IF_ERROR(AddLoopTile(instance, position, result, schedule.cache_write->storage));
   }
 
-  // Steps of the reduce loops outside: only the first begins with the identity.
+  const int own = schedule.order[position - 1];
+  const bool lanes =
+      s_.IsReduce({instance.stage, own}) && schedule.loops[own].kind == ir::LoopKind::kThreadX;
+  // Steps of the reduce loops outside: only the first begins with the identity. Each lane does.
   Expr steps = ir::Int(0);
   for (size_t p = 0; p < position; ++p) {
     const int loop = schedule.order[p];
-    if (s_.IsReduce({instance.stage, loop}) && instance.bound[loop].fixed)
+    if (s_.IsReduce({instance.stage, loop}) && instance.bound[loop].fixed && !lanes)
       steps = steps + instance.bound[loop].value;
   }
   const ir::Interval range = ir::BoundsOf(steps, ranges_);
@@ -111,7 +115,13 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
   HONE_ASSIGN_OR_RETURN(Emitted e, Loops(instance, position, inner));
   PlaceGuards(e, -1);
   parts.push_back(e.stmt);
+  if (lanes) {
+    HONE_ASSIGN_OR_RETURN(Stmt meet, LanesNest(instance, position));
+    parts.push_back(meet);
+  }
   HONE_ASSIGN_OR_RETURN(Stmt store, TileCopy(instance, position, false, &partial));
+  // All lanes have the result; one of them stores it.
+  if (lanes) store = ir::If(ir::Lt(instance.bound[own].value, ir::Int(1)), std::move(store));
   parts.push_back(store);
   for (const int result : results) {
     location_[result] = home_[result];
@@ -198,6 +208,18 @@ absl::StatusOr<Stmt> NestBuilder::IdentityNest(Instance& instance, size_t positi
     e.stmt = stores.size() == 1 ? stores[0] : ir::Block(std::move(stores));
     e.domain = DomainGuards(at, axes, Inner::kGivesAll);
     return e;
+  });
+}
+
+/// What each lane has in the tile becomes what all of them make together.
+absl::StatusOr<Stmt> NestBuilder::LanesNest(Instance& instance, size_t position) {
+  const ir::Stage& stage = s_.workload.stages[instance.stage];
+  return SpatialNest(instance, position, [&](Instance& at) -> absl::StatusOr<Emitted> {
+    const Location& tile = location_[stage.results[0]];
+    return Emitted{
+        ir::CombineLanes(tile.buffer, TileIndex(at, tile), threads_[0].count, stage.combiner),
+        {},
+        {}};
   });
 }
 

@@ -1,7 +1,9 @@
 #include "schedule/trace_query.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <string>
 
 namespace hone::schedule {
 
@@ -32,6 +34,14 @@ std::vector<std::string> OrderOf(const Trace& trace, std::string_view stage) {
       return i.positional;
   }
   return {};
+}
+
+int64_t PartialsIn(const Instruction* rfactor, int64_t otherwise) {
+  if (rfactor == nullptr || rfactor->positional.size() < 3) return otherwise;
+  int64_t partials = 0;
+  const std::string& text = rfactor->positional[2];
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), partials);
+  return error == std::errc() && end == text.data() + text.size() ? partials : otherwise;
 }
 
 }  // namespace hone::schedule

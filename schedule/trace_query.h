@@ -18,4 +18,7 @@ std::vector<int64_t> FactorsOf(const Trace& trace, std::string_view loop);
 /// The loops of a Stage as its first reorder puts them; empty when they stay.
 std::vector<std::string> OrderOf(const Trace& trace, std::string_view stage);
 
+/// How many partial results an rfactor makes; `otherwise` where it is null or does not say.
+int64_t PartialsIn(const Instruction* rfactor, int64_t otherwise);
+
 }  // namespace hone::schedule

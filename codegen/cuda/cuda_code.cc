@@ -21,12 +21,21 @@ bool UseShared(const std::vector<const ir::LoopNest*>& nests) {
   });
 }
 
+/// Null: what is emitted stays PTX, and the driver assembles it.
+std::unique_ptr<Assembler> UsedAssembler() {
+#if HONE_ASSEMBLE
+  return BuiltInAssembler();
+#else
+  return nullptr;
+#endif
+}
+
 class Code final : public KindCode {
  public:
   absl::StatusOr<std::string> Compile(const std::vector<const ir::LoopNest*>& nests,
                                       const ir::Target& target) const override {
     HONE_ASSIGN_OR_RETURN(std::string ptx, Assembly(nests, target));
-    static const std::unique_ptr<Assembler> assembler = BuiltInAssembler();
+    static const std::unique_ptr<Assembler> assembler = UsedAssembler();
     if (assembler == nullptr) return ptx;
     HONE_ASSIGN_OR_RETURN(Assembled made,
                           assembler->Assemble(ptx, target.As<ir::CudaTarget>().chip));

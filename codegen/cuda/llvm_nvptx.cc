@@ -14,6 +14,8 @@ namespace {
 // Address spaces of NVPTX.
 constexpr unsigned kGlobal = 1, kShared = 3;
 
+constexpr uint32_t kWarp = 32;
+
 class NvptxFunction : public PhaseFunction {
  public:
   explicit NvptxFunction(const PhaseContext& context)
@@ -94,6 +96,30 @@ class NvptxFunction : public PhaseFunction {
   bool Barrier() override {
     b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {}, {b_.getInt32(0)});
     return true;
+  }
+
+  llvm::Value* OtherLane(llvm::Value* value, int64_t apart, int64_t lanes) override {
+    // The lanes of this thread's group, which are a row of threads.
+    llvm::Value* members = b_.getInt32(~0U);
+    if (lanes < kWarp) {
+      llvm::Value* const row = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y,
+                                                  llvm::ArrayRef<llvm::Type*>(), {});
+      llvm::Value* const first = b_.CreateAnd(
+          b_.CreateMul(row, b_.getInt32(static_cast<uint32_t>(lanes))), b_.getInt32(kWarp - 1));
+      members = b_.CreateShl(b_.getInt32((1U << lanes) - 1), first);
+    }
+    const unsigned words = value->getType()->getScalarSizeInBits() / 32;
+    auto* const type = llvm::FixedVectorType::get(b_.getInt32Ty(), words);
+    llvm::Value* const own = b_.CreateBitCast(value, type);
+    llvm::Value* other = llvm::PoisonValue::get(type);
+    for (uint64_t word = 0; word < words; ++word) {
+      llvm::Value* const moved = b_.CreateIntrinsic(
+          llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, llvm::ArrayRef<llvm::Type*>(),
+          {members, b_.CreateExtractElement(own, word), b_.getInt32(static_cast<uint32_t>(apart)),
+           b_.getInt32(kWarp - 1)});
+      other = b_.CreateInsertElement(other, moved, word);
+    }
+    return b_.CreateBitCast(other, value->getType());
   }
 
   // Threads hide what a fetch takes.

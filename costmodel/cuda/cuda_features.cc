@@ -14,6 +14,7 @@
 #include "ir/expr.h"
 #include "schedule/cuda/grid.h"
 #include "schedule/cuda/parts.h"
+#include "schedule/cuda/sums.h"
 #include "schedule/nest_builder.h"
 #include "schedule/structure.h"
 #include "schedule/trace_writer.h"
@@ -22,6 +23,8 @@ namespace hone::costmodel {
 namespace {
 
 constexpr double kLaunchSeconds = 3e-6;
+/// The most parts of a product's sum (schedule/cuda/products.cc).
+constexpr int64_t kMostCuts = 16;
 
 /// Operations on values as a roofline counts them (compiler::CostOf): the least there is to do.
 double LeastOperations(const ir::Expr& e) {
@@ -93,6 +96,19 @@ class CudaFeatures final : public CandidateFeatures {
   }
 
  private:
+  /// A launch of what is neither rows nor a tile.
+  struct Other {
+    StageLaunches launches;
+    bool lanes = false;  ///< a warp for a result
+  };
+  /// Products whose sums are cut into some number of parts.
+  struct Tiles {
+    std::vector<TileLaunch> launches;
+    std::vector<std::optional<schedule::BlockTile>> nominal;  ///< by launches
+    std::vector<StageLaunches> stages;                        ///< the same on a grid
+    std::vector<Other> others;                                ///< beside them
+  };
+
   /// What a roofline says: arithmetic at the card's rate, each byte moved once.
   void FindLeast(const ir::Workload& workload) {
     std::vector<double> read(workload.tensors.size(), 0);
@@ -132,6 +148,7 @@ class CudaFeatures final : public CandidateFeatures {
   void FindParts() {
     schedule::TraceWriter writer(space_.workload());
     const schedule::CudaParts parts = schedule::PartsOf(writer);
+    FindTiles(writer, parts, 1);
     row_numbers_ = schedule::NominalRows(writer, parts.rows);
     for (const schedule::Cluster& cluster : parts.rows) {
       rows_.emplace_back(writer.workload(), cluster);
@@ -139,12 +156,10 @@ class CudaFeatures final : public CandidateFeatures {
         row_stages_.emplace_back(writer.workload(), writer.stage(id));
       row_stages_.emplace_back(writer.workload(), writer.stage(cluster.owner));
     }
-    for (const schedule::Product& product : parts.products) {
-      tiles_.emplace_back(writer.workload(), product);
-      nominal_.push_back(schedule::NominalBlock(product.axes, card_));
-      tile_stages_.emplace_back(writer.workload(), writer.stage(product.stage));
+    for (int64_t cuts = 2; cuts <= kMostCuts && !parts.products.empty(); cuts *= 2) {
+      schedule::TraceWriter other(space_.workload());
+      FindTiles(other, schedule::PartsOf(other, 0, cuts), cuts);
     }
-    others_[0] = OthersOf(writer, parts);
     if (parts.partials.empty()) return;
     for (int64_t partials = 16; partials <= 256; partials *= 2) {
       schedule::TraceWriter other(space_.workload());
@@ -153,12 +168,27 @@ class CudaFeatures final : public CandidateFeatures {
     }
   }
 
-  static std::vector<StageLaunches> OthersOf(const schedule::TraceWriter& writer,
-                                             const schedule::CudaParts& parts) {
-    std::vector<StageLaunches> others;
+  /// The launches of products whose sums are cut into so many parts, and what follows them.
+  void FindTiles(const schedule::TraceWriter& writer, const schedule::CudaParts& parts,
+                 int64_t cuts) {
+    Tiles& tiles = tiles_[cuts];
+    for (const schedule::Product& product : parts.products) {
+      tiles.launches.emplace_back(writer.workload(), product);
+      tiles.nominal.push_back(schedule::NominalBlock(product.axes, card_));
+      tiles.stages.emplace_back(writer.workload(), writer.stage(product.stage));
+    }
+    tiles.others = OthersOf(writer, parts);
+  }
+
+  static std::vector<Other> OthersOf(const schedule::TraceWriter& writer,
+                                     const schedule::CudaParts& parts) {
+    std::vector<Other> others;
     for (const schedule::CudaParts::Partial& partial : parts.partials)
-      others.emplace_back(writer.workload(), writer.stage(partial.stage), !partial.along);
-    for (const int id : parts.others) others.emplace_back(writer.workload(), writer.stage(id));
+      others.push_back({{writer.workload(), writer.stage(partial.stage), !partial.along}});
+    for (const int id : parts.others) {
+      others.push_back({{writer.workload(), writer.stage(id)},
+                        schedule::SummedByLanes(writer, id, schedule::PartialsOf(parts, id))});
+    }
     return others;
   }
 
@@ -199,17 +229,21 @@ class CudaFeatures final : public CandidateFeatures {
     if (row_threads == 0 && !row_numbers_) on_grid(row_stages_);
     schedule::BlockTile given = {value("threads_y"), value("rows"), value("threads_x"),
                                  value("vectors"), value("depth")};
-    for (size_t i = 0; i < tiles_.size(); ++i) {
-      std::optional<schedule::BlockTile> tile = given.depth > 0 ? given : nominal_[i];
+    const Tiles& tiles = tiles_.at(std::max<int64_t>(1, value("parts")));
+    for (size_t i = 0; i < tiles.launches.size(); ++i) {
+      std::optional<schedule::BlockTile> tile = given.depth > 0 ? given : tiles.nominal[i];
       if (tile) {
-        tile->depth = schedule::SliceDepth(tiles_[i].axes(), tile->depth);
-        visit(tiles_[i].Of(*tile));
+        tile->depth = schedule::SliceDepth(tiles.launches[i].axes(), tile->depth);
+        visit(tiles.launches[i].Of(*tile));
       } else {
-        visit(tile_stages_[i].OnGrid(schedule::kGridThreads, schedule::kGridElements));
+        visit(tiles.stages[i].OnGrid(schedule::kGridThreads, schedule::kGridElements));
       }
     }
     const auto others = others_.find(value("partials"));
-    on_grid(others == others_.end() ? others_.at(0) : others->second);
+    for (const Other& other : others == others_.end() ? tiles.others : others->second) {
+      visit(other.lanes ? other.launches.OnLanes(schedule::kWarpsOfSums)
+                        : other.launches.OnGrid(schedule::kGridThreads, schedule::kGridElements));
+    }
   }
 
   double LaunchesOf(uint64_t id) const {
@@ -233,13 +267,12 @@ class CudaFeatures final : public CandidateFeatures {
   const schedule::Space& space_;
   const ir::CudaTarget& card_;
   double operations_ = 0, bound_seconds_ = 0;
-  std::vector<StageLaunches> stages_;                     ///< each a launch
-  std::vector<StageLaunches> row_stages_, tile_stages_;   ///< the same, of prepared parts
-  std::map<int64_t, std::vector<StageLaunches>> others_;  ///< by partial results; 0: as by default
+  std::vector<StageLaunches> stages_;             ///< each a launch
+  std::vector<StageLaunches> row_stages_;         ///< the same, of prepared rows
+  std::map<int64_t, std::vector<Other>> others_;  ///< by partial results
   std::vector<RowLaunch> rows_;
   std::optional<schedule::Values> row_numbers_;
-  std::vector<TileLaunch> tiles_;
-  std::vector<std::optional<schedule::BlockTile>> nominal_;  ///< by tiles_
+  std::map<int64_t, Tiles> tiles_;  ///< by parts of their sums
   double least_seconds_ = 0;
 };
 

@@ -127,4 +127,28 @@ CudaLaunch StageLaunches::OnGrid(int64_t threads, int64_t elements, int64_t grou
   return launch;
 }
 
+CudaLaunch StageLaunches::OnLanes(int64_t warps) const {
+  const double steps = Parts(reduced_, kWarp);
+  CudaLaunch launch;
+  launch.threads = static_cast<double>(warps * kWarp);
+  launch.blocks = Parts(results_, static_cast<double>(warps));
+  launch.registers = 32;
+  launch.flop = results_ * reduced_ * operations_;
+  launch.memory_bytes = launch.l2_bytes = result_bytes_;
+  launch.wavefronts = results_;
+  double of_iteration = kOfAnIteration + operations_, of_start = kOfAThread;
+  for (const Load& load : loads_) {
+    const double times = load.reduced ? steps : 1;
+    launch.wavefronts += results_ * times * load.bytes / 4;
+    launch.l2_bytes += load.reduced ? load.tensor_bytes : results_ * kSectorBytes;
+    launch.memory_bytes += load.tensor_bytes;
+    (load.reduced ? of_iteration : of_start) += 1 + kOfAnAddress;
+  }
+  launch.bytes_in_flight = 4 * std::min(kUnrolled, steps);
+  launch.instructions = results_ * (of_start + steps * of_iteration + kCombineInstructions);
+  launch.chain_cycles = kMemoryLatency + kOfAThread + kCombineCycles +
+                        steps * std::max(kL2Latency / kUnrolled, kDependent);
+  return launch;
+}
+
 }  // namespace hone::costmodel

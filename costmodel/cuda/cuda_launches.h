@@ -21,6 +21,10 @@ class StageLaunches {
   /// `groups` of so many (schedule/cuda/maps.h).
   CudaLaunch OnGrid(int64_t threads, int64_t elements, int64_t groups = 1) const;
 
+  /// A warp for each result, so many in a block, whose lanes read what it reduces side by side
+  /// (schedule/cuda/sums.h).
+  CudaLaunch OnLanes(int64_t warps) const;
+
   bool is_map() const { return map_; }
   double results() const { return results_; }
   double points() const { return results_ * reduced_; }

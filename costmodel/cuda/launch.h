@@ -33,6 +33,9 @@ double Waves(const ir::CudaTarget& card, const CudaLaunch& launch);
 double LaunchSeconds(const ir::CudaTarget& card, const CudaLaunch& launch);
 
 inline constexpr int kWarp = 32;
+/// What it takes a warp whose lanes combine a number each: five turns of an exchange and an
+/// operation on it.
+inline constexpr double kCombineCycles = 5 * 30, kCombineInstructions = 5 * 2;
 /// Where the lanes of a warp read or write, in elements of four bytes.
 using WarpOffsets = std::array<int64_t, kWarp>;
 

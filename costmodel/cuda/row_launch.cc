@@ -6,6 +6,7 @@
 
 #include "costmodel/cuda/operations.h"
 #include "schedule/access.h"
+#include "schedule/cuda/rows.h"
 
 namespace hone::costmodel {
 namespace {
@@ -29,6 +30,7 @@ RowLaunch::RowLaunch(const ir::Workload& workload, const schedule::Cluster& clus
     const ir::Stage& stage = workload.stages[id];
     Part part;
     part.reduction = stage.combiner != ir::Combiner::kNone;
+    part.exchanged = schedule::ReducedByLanes(workload, stage, kWarp);
     for (int a = row_axes; a < stage.num_axes(); ++a)
       part.elements *= static_cast<double>(stage.Extent(a));
     for (const ir::Expr& body : stage.body)
@@ -73,6 +75,11 @@ CudaLaunch RowLaunch::Of(int64_t threads, int64_t rows, int64_t elements) const 
     const double wait = part.given > 0 ? kL2Latency : kSharedLatency;
     launch.chain_cycles += steps * std::max(wait / kUnrolled, part.operations) + 2 * kBarrier;
     if (!part.reduction) continue;
+    if (part.exchanged && threads == kWarp) {
+      launch.chain_cycles += kCombineCycles;
+      launch.instructions += warps * kCombineInstructions;
+      continue;
+    }
     // What the threads found: by a few of them, then by one.
     const double folds = lanes > 2 * kFold ? lanes / kFold + kFold : lanes;
     launch.chain_cycles += folds * kSharedLatency + 2 * kBarrier;

@@ -25,6 +25,7 @@ class RowLaunch {
     double operations = 0;
     double given = 0, near = 0;  ///< loads from memory and from shared memory, for each element
     bool reduction = false;
+    bool exchanged = false;  ///< a warp reduces a row without shared memory
   };
   std::vector<Part> parts_;
   double rows_ = 1, last_rows_ = 1, memory_bytes_ = 0, row_shared_bytes_ = 0;

@@ -7,7 +7,7 @@
 
 namespace hone::schedule {
 
-CudaParts PartsOf(TraceWriter& writer, int64_t partials) {
+CudaParts PartsOf(TraceWriter& writer, int64_t partials, int64_t cuts) {
   CudaParts parts;
   parts.rows = RowClusters(writer);
   std::set<int> taken;
@@ -15,7 +15,7 @@ CudaParts PartsOf(TraceWriter& writer, int64_t partials) {
     taken.insert(cluster.owner);
     taken.insert(cluster.members.begin(), cluster.members.end());
   }
-  parts.products = PrepareProducts(writer, taken);
+  parts.products = PrepareProducts(writer, taken, cuts);
   for (const Product& product : parts.products) taken.insert(product.stage);
   const auto others = [&] {
     std::vector<int> left;
@@ -59,7 +59,19 @@ void ScheduleRows(TraceWriter& writer, const CudaParts& parts) {
 void ScheduleOthers(TraceWriter& writer, const CudaParts& parts) {
   for (const CudaParts::Partial& partial : parts.partials)
     ScheduleReduction(writer, partial.stage, kGridThreads, !partial.along);
-  for (const int id : parts.others) ScheduleOnGrid(writer, id, kGridThreads, kGridElements);
+  for (const int id : parts.others) {
+    if (SummedByLanes(writer, id, PartialsOf(parts, id)))
+      ScheduleOnLanes(writer, id);
+    else
+      ScheduleOnGrid(writer, id, kGridThreads, kGridElements);
+  }
+}
+
+int64_t PartialsOf(const CudaParts& parts, int stage) {
+  for (const CudaParts::Partial& partial : parts.partials) {
+    if (partial.sum == stage) return partial.count;
+  }
+  return 0;
 }
 
 }  // namespace hone::schedule

@@ -25,8 +25,12 @@ struct CudaParts {
   };
   std::vector<Partial> partials;
 };
-/// `partials`: of each long sum; 0: as by default.
-CudaParts PartsOf(TraceWriter& writer, int64_t partials = 0);
+/// `partials`: of each long sum; 0: as by default. `cuts`: parts of each product's sum
+/// (PartsOfSum).
+CudaParts PartsOf(TraceWriter& writer, int64_t partials = 0, int64_t cuts = 1);
+
+/// How many partial results each result of a Stage among the others sums; 0: it sums none.
+int64_t PartialsOf(const CudaParts& parts, int stage);
 
 /// What a rule writes where it is about other parts: the nominal schedule of each.
 void ScheduleProducts(TraceWriter& writer, const CudaParts& parts, const ir::CudaTarget& card);

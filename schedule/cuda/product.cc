@@ -18,6 +18,8 @@ using ir::Expr;
 using ir::ExprKind;
 
 constexpr int64_t kLeastColumns = 16, kLeastRows = 4;
+/// The results of 64 of the largest tiles; the fewest terms of a part of a sum.
+constexpr int64_t kMostCutResults = 1 << 20, kLeastCutDepth = 16;
 /// A reduce axis of so many iterations, a multiple of kLanes of them, is cut into slices as it is.
 constexpr int64_t kLongDepth = 16, kLanes = 8, kFewLanes = 4;
 
@@ -122,8 +124,9 @@ int DepthAxis(const ir::Workload& workload, const ir::Stage& stage, const Factor
 class Preparer {
  public:
   /// `maps`: Stages that may become epilogues.
-  Preparer(TraceWriter& w, int id, const Factors& factors, const std::vector<int>& maps)
-      : w_(w), id_(id), f_(factors), maps_(maps) {}
+  Preparer(TraceWriter& w, int id, const Factors& factors, const std::vector<int>& maps,
+           int64_t parts)
+      : w_(w), id_(id), f_(factors), maps_(maps), parts_(parts) {}
 
   std::optional<Product> Run() {
     const ir::Stage stage = w_.stage(id_);
@@ -145,10 +148,21 @@ class Preparer {
       if (each < 0 || rows.size() < 2) continue;
       w_.Emit(fmt::format("flatten({}, [{}])", w_.name(each), fmt::join(Names(rows, 'i'), ",")));
     }
+    auto axes = FindProduct(w_.workload(), w_.stage(id_));
+    Product product{.stage = id_, .epilogue = map};
+    if (axes && w_.stage(id_).num_spatial() < ir::kMaxRank)
+      product.parts = PartsOfSum(*axes, parts_);
+    if (product.parts > 1) {
+      product.stage = Cut(*axes, product.parts);
+      product.sum = id_;
+      product.epilogue = -1;
+      if (product.stage < 0) return std::nullopt;  // the writer says why
+      axes = FindProduct(w_.workload(), w_.stage(product.stage));
+    }
     if (map >= 0) w_.Emit(fmt::format("epilogue({}, {})", w_.name(id_), w_.name(map)));
-    const auto axes = FindProduct(w_.workload(), w_.stage(id_));
     if (!axes) return std::nullopt;
-    return Product{id_, *axes, map};
+    product.axes = *axes;
+    return product;
   }
 
  private:
@@ -235,10 +249,19 @@ class Preparer {
     return panel;
   }
 
+  /// Makes the products of the parts, one matrix after the other. Gives their Stage.
+  int Cut(const ProductAxes& axes, int64_t parts) {
+    const std::string made = w_.NextStage();
+    w_.Emit(fmt::format("{0} = rfactor({1}, {1}.r{2}, {3}, outer, first)", made, w_.name(id_),
+                        axes.reduce - w_.stage(id_).num_spatial(), parts));
+    return w_.workload().FindStage(made);
+  }
+
   TraceWriter& w_;
   const int id_;
   const Factors& f_;
   const std::vector<int>& maps_;
+  const int64_t parts_;  ///< wanted
   int panel_depth_ = 0;  ///< dimensions of the copied second factor that are reduced
 };
 
@@ -310,7 +333,18 @@ int EpilogueOf(const TraceWriter& writer, int stage, const std::vector<int>& map
   return own ? map : -1;
 }
 
-std::vector<Product> PrepareProducts(TraceWriter& writer, const std::set<int>& taken) {
+int64_t PartsOfSum(const ProductAxes& axes, int64_t wanted) {
+  if (axes.rows * axes.columns * axes.batches > kMostCutResults) return 1;
+  const auto whole = [&](int64_t parts) {
+    return axes.depth % parts == 0 && axes.depth / parts % kFewLanes == 0 &&
+           axes.depth / parts >= kLeastCutDepth;
+  };
+  while (wanted > 1 && !whole(wanted)) wanted /= 2;
+  return wanted;
+}
+
+std::vector<Product> PrepareProducts(TraceWriter& writer, const std::set<int>& taken,
+                                     int64_t parts) {
   std::vector<Product> products;
   std::vector<int> free = LiveStages(writer.schedule());
   std::erase_if(free, [&](int id) { return taken.contains(id); });
@@ -319,7 +353,7 @@ std::vector<Product> PrepareProducts(TraceWriter& writer, const std::set<int>& t
     const ir::Stage stage = writer.stage(id);
     const auto factors = FactorsOfSum(writer.workload(), stage);
     if (!factors) continue;
-    if (const auto product = Preparer(writer, id, *factors, free).Run())
+    if (const auto product = Preparer(writer, id, *factors, free, parts).Run())
       products.push_back(*product);
   }
   return products;

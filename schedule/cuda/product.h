@@ -32,13 +32,23 @@ struct Product {
   int stage = -1;
   ProductAxes axes;
   int epilogue = -1;  ///< the map that its tiles are stored through; -1: none
+  /// So many parts of the reduce axis are products of their own, a batch; `stage` is theirs, and
+  /// `sum` adds them up in order, through the epilogue that the whole would have.
+  int64_t parts = 1;
+  int sum = -1;
 };
+
+/// Into how many parts a product's reduce axis is cut where `wanted` are: as many, or the most
+/// below that are whole slices of some length. One where the result is large enough to fill a card
+/// with tiles.
+int64_t PartsOfSum(const ProductAxes& axes, int64_t wanted);
 
 /// Makes the sums among the live Stages ready for tiles: the rows of each are one axis (the pixels
 /// of all images), so are reduce axes that are too short for slices, constant factors are laid out
 /// by columns, and a map that alone reads the result is its epilogue. `taken`: Stages that are left
-/// as they are.
-std::vector<Product> PrepareProducts(TraceWriter& writer, const std::set<int>& taken);
+/// as they are. `parts`: for PartsOfSum.
+std::vector<Product> PrepareProducts(TraceWriter& writer, const std::set<int>& taken,
+                                     int64_t parts);
 
 /// The map that alone reads the result of a reduction, point by point, and can be its epilogue; it
 /// must be among `maps`. -1: none.

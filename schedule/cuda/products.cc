@@ -6,33 +6,37 @@
 #include <utility>
 
 #include "schedule/cuda/parts.h"
+#include "schedule/trace_query.h"
 
 namespace hone::schedule {
 
 namespace {
 
 /// Columns.
-constexpr size_t kThreadsY = 0, kRows = 1, kThreadsX = 2, kVectors = 3, kDepth = 4;
+constexpr size_t kThreadsY = 0, kRows = 1, kThreadsX = 2, kVectors = 3, kDepth = 4, kParts = 5;
 constexpr int64_t kMostSharedBytes = 48 << 10;
+/// Of a product's sum, in products of their own.
+constexpr int64_t kMostParts = 16;
 
 BlockTile TileOf(const Values& v) {
   return {v[kThreadsY], v[kRows], v[kThreadsX], v[kVectors], v[kDepth]};
 }
 
-Values ValuesOf(const BlockTile& t) {
-  return {t.threads_y, t.rows, t.threads_x, t.vectors, t.depth};
+Values ValuesOf(const BlockTile& t, int64_t parts) {
+  return {t.threads_y, t.rows, t.threads_x, t.vectors, t.depth, parts};
 }
 
 struct ProductsForm : SketchForm {
   BlockTile nominal;
   std::string stage;  ///< the sum with most to do
   int64_t rows = 1;   ///< of the product with most
+  int64_t depth = 1;  ///< of that sum
 };
 
 class ProductsRule final : public SketchRule {
  public:
   absl::Status Emit(const Sketch&, const Values& v, TraceWriter& w) const override {
-    const CudaParts parts = PartsOf(w);
+    const CudaParts parts = PartsOf(w, 0, v[kParts]);
     for (const Product& product : parts.products) {
       BlockTile tile = TileOf(v);
       tile.depth = SliceDepth(product.axes, tile.depth);
@@ -45,7 +49,9 @@ class ProductsRule final : public SketchRule {
 
   absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
     const auto& form = static_cast<const ProductsForm&>(*sketch.form);
-    return ValuesOf(ReadProduct(trace, form.stage).value_or(form.nominal));
+    const Instruction* const cut = FindInstruction(trace, "rfactor", form.stage);
+    const std::string& stage = cut == nullptr ? form.stage : cut->result;
+    return ValuesOf(ReadProduct(trace, stage).value_or(form.nominal), PartialsIn(cut, 1));
   }
 
   std::string_view Refusal(const Sketch& sketch, const Values& v) const override {
@@ -54,11 +60,12 @@ class ProductsRule final : public SketchRule {
     if (tile.shared_bytes() > kMostSharedBytes) return "slices larger than a block's shared memory";
     if (tile.rows * tile.vectors * BlockTile::kLanes > 128) return "too many registers";
     if (tile.WastesRows(form.rows)) return "half of the block has no rows";
+    if (form.depth / v[kParts] % tile.depth != 0) return "a part of the sum is no whole slices";
     return {};
   }
 
   std::optional<Values> Default(const Sketch& sketch) const override {
-    return ValuesOf(static_cast<const ProductsForm&>(*sketch.form).nominal);
+    return ValuesOf(static_cast<const ProductsForm&>(*sketch.form).nominal, 1);
   }
 };
 
@@ -87,6 +94,7 @@ std::optional<Sketch> ProductsSketch(const ir::Workload& workload, const ir::Tar
   form->nominal = *nominal;
   form->stage = w.name(main->stage);
   form->rows = rows;
+  form->depth = main->axes.depth;
   DecisionTable tiles{"tile", {"threads_y", "rows", "threads_x", "vectors"}, {}};
   for (const BlockTile& t : BlockTiles())
     tiles.rows.push_back({t.threads_y, t.rows, t.threads_x, t.vectors});
@@ -94,7 +102,13 @@ std::optional<Sketch> ProductsSketch(const ir::Workload& workload, const ir::Tar
   for (const int64_t depth : {4, 8, 16, 32}) {
     if (main->axes.depth % depth == 0) depths.rows.push_back({depth});
   }
-  return Sketch{"products", {std::move(tiles), std::move(depths)}, &rule, std::move(form)};
+  DecisionTable sums{"parts", {"parts"}, {}};
+  const bool cuts = w.stage(main->stage).num_spatial() < ir::kMaxRank;
+  for (int64_t parts = 1; parts <= (cuts ? kMostParts : 1); parts *= 2) {
+    if (PartsOfSum(main->axes, parts) == parts) sums.rows.push_back({parts});
+  }
+  return Sketch{
+      "products", {std::move(tiles), std::move(depths), std::move(sums)}, &rule, std::move(form)};
 }
 
 }  // namespace hone::schedule

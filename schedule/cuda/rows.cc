@@ -20,18 +20,18 @@ namespace hone::schedule {
 namespace {
 
 constexpr size_t kThreads = 0, kRows = 1, kVectors = 2;  // columns
-constexpr int64_t kLeastRow = 32, kMostThreads = 512, kMostSharedBytes = 48 << 10;
+constexpr int64_t kLeastRow = kWarpThreads, kMostThreads = 512, kMostSharedBytes = 48 << 10;
 /// Partial results that one thread folds at the end; more are folded by as many threads first.
 constexpr int64_t kFold = 16;
 
 struct RowsForm : SketchForm {
-  int64_t shared_bytes = 0;  ///< of one row, without partial results
-  int64_t reductions = 0;
-  std::string row_loop, column_loop;  ///< of the first cluster's owner, before they are split
-  int64_t rows = 1;                   ///< the fewest of a cluster, along the axis that blocks share
-  int64_t columns = INT64_MAX;        ///< the fewest of a row that is written
-  int64_t shortest = kMostThreads;    ///< row that is reduced, and no more
-  bool vectors = true;                ///< rows are whole vectors
+  int64_t shared_bytes = 0;               ///< of one row, without partial results
+  int64_t reductions = 0, exchanged = 0;  ///< of a cluster's Stages; those that lanes can share
+  std::string row_loop, column_loop;      ///< of the first cluster's owner, before they are split
+  int64_t rows = 1;                 ///< the fewest of a cluster, along the axis that blocks share
+  int64_t columns = INT64_MAX;      ///< the fewest of a row that is written
+  int64_t shortest = kMostThreads;  ///< row that is reduced, and no more
+  bool vectors = true;              ///< rows are whole vectors
   ir::CudaTarget card;
 };
 
@@ -117,7 +117,8 @@ class RowWriter {
     std::vector<std::vector<std::string>> parts;  // of each member
     for (const int id : cluster_.members) {
       const ir::Stage member = w_.stage(id);
-      parts.push_back(IsReduction(member) ? Factor(member) : std::vector<std::string>{member.name});
+      const bool factored = IsReduction(member) && !ReducedByLanes(w_.workload(), member, threads_);
+      parts.push_back(factored ? Factor(member) : std::vector<std::string>{member.name});
     }
     SplitRows(owner);
     const std::string column = Axis(owner.name, row_axis_ + 1);
@@ -139,7 +140,10 @@ class RowWriter {
       for (size_t p = 0; p + 1 < parts[k].size(); ++p)
         BindLanes(parts[k][p], Axis(parts[k][p], row_axis_ + 1));
       if (member.num_spatial() <= row_axis_ + 1) {
-        BindScalar(member.name);
+        if (IsReduction(member) && parts[k].size() == 1)
+          ReduceByLanes(member);
+        else
+          BindScalar(member.name);
         continue;
       }
       const std::string element = Axis(member.name, row_axis_ + 1);
@@ -208,6 +212,15 @@ class RowWriter {
     w_.Emit(fmt::format("bind({}, thread.x)", loop));
   }
 
+  /// One number for a row, by all its threads: each reduces every so many-th element.
+  void ReduceByLanes(const ir::Stage& stage) {
+    const std::string terms = stage.name + ".r0", lane = terms + ".1";
+    w_.Emit(fmt::format("split({}, {}{})", terms, threads_, Tail(stage.reduce[0], threads_)));
+    w_.Emit(fmt::format("reorder({}, {}.0)", lane, terms));
+    w_.Emit(fmt::format("{} = cache_write({}, register, at={})", w_.NextStage(), stage.name, lane));
+    BindLanes(stage.name, lane);
+  }
+
   /// One number for a row, by one thread of it.
   void BindScalar(const std::string& stage) {
     const std::string row = Axis(stage, row_axis_);
@@ -245,6 +258,7 @@ std::shared_ptr<RowsForm> FormOf(const TraceWriter& w, const std::vector<Cluster
       const ir::Stage& stage = w.stage(id);
       if (IsReduction(stage)) {
         ++form->reductions;
+        form->exchanged += ReducedByLanes(w.workload(), stage, kWarpThreads) ? 1 : 0;
         form->shortest = std::min(form->shortest, stage.reduce[0]);
       }
       const ir::Tensor& result = w.workload().tensors[stage.results[0]];
@@ -259,7 +273,8 @@ std::shared_ptr<RowsForm> FormOf(const TraceWriter& w, const std::vector<Cluster
 std::string_view RefusalOf(const RowsForm& form, const Values& v) {
   if (v[kThreads] * v[kRows] > kMostThreads) return "too many threads";
   if (v[kRows] > form.rows) return "a block has more rows than there are";
-  const int64_t partial = 4 * form.reductions * (v[kThreads] + 2 * kFold);
+  const int64_t factored = form.reductions - (v[kThreads] == kWarpThreads ? form.exchanged : 0);
+  const int64_t partial = 4 * factored * (v[kThreads] + 2 * kFold);
   if (v[kRows] * (form.shared_bytes + partial) > kMostSharedBytes)
     return "rows larger than a block's shared memory";
   return {};
@@ -312,6 +327,11 @@ class RowsRule final : public SketchRule {
 };
 
 }  // namespace
+
+bool ReducedByLanes(const ir::Workload& workload, const ir::Stage& stage, int64_t threads) {
+  return threads == kWarpThreads && IsReduction(stage) && !ir::IsTuple(stage.combiner) &&
+         stage.results.size() == 1 && ir::SizeOf(workload.tensors[stage.results[0]].dtype) >= 4;
+}
 
 std::vector<Cluster> RowClusters(TraceWriter& writer) {
   const ir::Workload& w = writer.workload();

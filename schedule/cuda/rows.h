@@ -19,10 +19,17 @@ std::optional<Values> NominalRows(const TraceWriter& writer, const std::vector<C
 /// Schedules one cluster.
 void ScheduleRow(TraceWriter& writer, const Cluster& cluster, const Values& numbers);
 
-/// A block makes a row or a few: each thread reduces every so many-th element of a row, what they
-/// found meets in shared memory. The numbers are threads of a row, rows of a block, and the
-/// elements that lie side by side of what a thread writes. What is no row is a tile or a grid as by
-/// default. Nothing where no cluster has rows.
+/// Threads of a warp, in which lanes combine what they have without shared memory.
+inline constexpr int64_t kWarpThreads = 32;
+/// Whether so many threads reduce a row of this Stage as lanes: they are a warp, and the numbers
+/// such that lanes exchange them.
+bool ReducedByLanes(const ir::Workload& workload, const ir::Stage& stage, int64_t threads);
+
+/// A block makes a row or a few: each thread reduces every so many-th element of a row. What they
+/// found meets in the lanes of a warp where the row belongs to one, else in shared memory. The
+/// numbers are threads of a row, rows of a block, and the elements that lie side by side of what a
+/// thread writes. What is no row is a tile or a grid as by default. Nothing where no cluster has
+/// rows.
 std::optional<Sketch> RowsSketch(const ir::Workload& workload, const ir::Target& target);
 
 }  // namespace hone::schedule

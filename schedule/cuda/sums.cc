@@ -9,6 +9,7 @@
 #include "ir/combiner.h"
 #include "schedule/access.h"
 #include "schedule/cuda/parts.h"
+#include "schedule/cuda/rows.h"
 #include "schedule/trace_query.h"
 
 namespace hone::schedule {
@@ -51,10 +52,7 @@ class SumsRule final : public SketchRule {
   absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
     const auto& form = static_cast<const SumsForm&>(*sketch.form);
     const Instruction* factored = FindInstruction(trace, "rfactor", form.stage);
-    if (factored == nullptr || factored->positional.size() < 3) return Values{form.nominal};
-    int64_t partials = 0;
-    for (const char c : factored->positional[2]) partials = 10 * partials + (c - '0');
-    return Values{partials};
+    return Values{PartialsIn(factored, form.nominal)};
   }
 
   std::optional<Values> Default(const Sketch& sketch) const override {
@@ -113,6 +111,31 @@ int FactorSum(TraceWriter& writer, const LongSum& sum, int64_t partials,
   const int map = EpilogueOf(writer, sum.stage, stages);
   if (map >= 0) writer.Emit(fmt::format("epilogue({}, {})", stage.name, writer.name(map)));
   return writer.workload().FindStage(made);
+}
+
+bool SummedByLanes(const TraceWriter& writer, int sum, int64_t partials) {
+  const ir::Stage& stage = writer.stage(sum);
+  return partials >= kWarpThreads && stage.num_reduce() == 1 &&
+         ReducedByLanes(writer.workload(), stage, kWarpThreads);
+}
+
+void ScheduleOnLanes(TraceWriter& w, int id) {
+  const ir::Stage stage = w.stage(id);
+  std::string loop = stage.name + ".i0";
+  for (int a = 1; a < stage.num_spatial(); ++a) {
+    const std::string fused = fmt::format("{}.f{}", stage.name, a - 1);
+    w.Emit(fmt::format("{} = fuse({}, {}.i{})", fused, loop, stage.name, a));
+    loop = fused;
+  }
+  const std::string terms = stage.name + ".r0", lane = terms + ".1";
+  const auto tail = [](int64_t extent, int64_t part) { return extent % part == 0 ? "" : ", mask"; };
+  w.Emit(fmt::format("split({}, {}{})", loop, kWarpsOfSums, tail(ResultsOf(stage), kWarpsOfSums)));
+  w.Emit(fmt::format("split({}, {}{})", terms, kWarpThreads, tail(stage.reduce[0], kWarpThreads)));
+  w.Emit(fmt::format("reorder({}, {}.0)", lane, terms));
+  w.Emit(fmt::format("bind({}.0, block.x)", loop));
+  w.Emit(fmt::format("bind({}.1, thread.y)", loop));
+  w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), stage.name, lane));
+  w.Emit(fmt::format("bind({}, thread.x)", lane));
 }
 
 std::optional<Sketch> SumsSketch(const ir::Workload& workload, const ir::Target& target) {

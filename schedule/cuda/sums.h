@@ -28,6 +28,12 @@ int64_t NominalPartials(const TraceWriter& writer, const LongSum& sum);
 int FactorSum(TraceWriter& writer, const LongSum& sum, int64_t partials,
               const std::vector<int>& stages);
 
+/// Whether a warp sums so many partial results of each result; else a thread does.
+bool SummedByLanes(const TraceWriter& writer, int sum, int64_t partials);
+/// The warps of a block sum a result each.
+void ScheduleOnLanes(TraceWriter& writer, int sum);
+inline constexpr int64_t kWarpsOfSums = 8;  ///< of a block
+
 /// Long sums by partial results, the rest as by default; the number is that of partial results.
 /// Nothing where there is no long sum.
 std::optional<Sketch> SumsSketch(const ir::Workload& workload, const ir::Target& target);

@@ -5,10 +5,32 @@
 
 namespace hone::schedule {
 
+namespace {
+
+absl::Status RequireLanes(const Schedule& schedule, Schedule::LoopRef ref,
+                          const std::string& where) {
+  const ir::Stage& stage = schedule.workload.stages[ref.stage];
+  if (where != "thread.x") {
+    return Illegal(fmt::format("{} is a reduce loop; those can be thread.x alone",
+                               schedule.stages[ref.stage].loops[ref.loop].name));
+  }
+  if (ir::IsTuple(stage.combiner)) return Illegal("lanes cannot combine tuples");
+  const ir::DType dtype = schedule.workload.tensors[stage.results[0]].dtype;
+  if (ir::SizeOf(dtype) < 4) {
+    return Illegal(
+        fmt::format("lanes combine numbers of 4 or 8 bytes, not {}", ir::ToString(dtype)));
+  }
+  if (stage.scan >= 0) return Illegal("lanes do not share a stage of a scan");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 // vectorize(LOOP): its iterations are the lanes of vectors; 2 to 64 of them.
 // unroll(LOOP): the body is emitted once per iteration with the index a constant.
 // parallel(LOOP, threads): the outermost loop of a root Stage is split over at most so many
-// threads. bind(LOOP, block.x|block.y|thread.x|thread.y): the GPU's grid.
+// threads. bind(LOOP, block.x|block.y|thread.x|thread.y): the GPU's grid. A reduce loop may be
+// thread.x: each lane of a row of threads reduces its part, then the lanes combine.
 absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   bool parallel = instruction.primitive == "parallel", bind = instruction.primitive == "bind";
@@ -43,8 +65,8 @@ absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
     node.kind = ir::LoopKind::kParallel;
     node.threads = static_cast<int>(threads);
   } else {
-    if (schedule.IsReduce(ref)) return Illegal(fmt::format("{} is a reduce loop", node.name));
     const std::string& where = args.Text(1);
+    if (schedule.IsReduce(ref)) HONE_RETURN_IF_ERROR(RequireLanes(schedule, ref, where));
     if (where == "block.x")
       node.kind = ir::LoopKind::kBlockX;
     else if (where == "block.y")

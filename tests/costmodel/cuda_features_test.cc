@@ -208,6 +208,22 @@ TEST(CudaFeaturesTest, LargeProductsWantLargeTilesSmallOnesManyBlocks) {
   EXPECT_LT(best_rows(Product(256, 256, 4096)), large);
 }
 
+// Few tiles leave multiprocessors idle: parts of the sum fill them.
+TEST(CudaFeaturesTest, LongSumsWithFewTilesWantParts) {
+  const auto best_parts = [&](const std::string& text) {
+    const schedule::Space space = SpaceOf(text);
+    const FeatureExtractor extractor(space);
+    uint64_t best = space.DefaultId();
+    for (uint64_t id = 0; id < space.product(); ++id) {
+      if (space.Admits(id) && extractor.AnalyticSeconds(id) < extractor.AnalyticSeconds(best))
+        best = id;
+    }
+    return space.ValueOf(best, "parts");
+  };
+  EXPECT_GT(best_parts(Product(16, 256, 8192)), 1);
+  EXPECT_LE(best_parts(Product(2048, 2048, 64)), 1);
+}
+
 // The roofline that commands show (ir::CostOf), on every card, at every point.
 TEST(CudaFeaturesTest, NothingBeatsTheRoofline) {
   Random seeds(41);

@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "base/core/random.h"
 #include "codegen/codegen.h"
+#include "ir/lanes.h"
 #include "ir/launch.h"
 #include "schedule/space.h"
 #include "tests/ptx/run_ptx.h"
@@ -96,6 +98,46 @@ TEST(KernelTest, RowsByABlockEach) {
               "bind(s0.i0, thread.x)\nbind(s1.i0, thread.x)\n");
 }
 
+// A warp reduces a row: no shared memory but for what it found.
+TEST(KernelTest, RowsByAWarpEach) {
+  const std::string softmax =
+      "workload 1\nx0: f32[5,150] input range(-3,3)\n"
+      "s0: f32[5] = max[r0:150] (x0[i0, r0])\n"
+      "s1: f32[5] = sum[r0:150] (exp(x0[i0, r0] - s0[i0]))\n"
+      "s2: f32[5,150] output = exp(x0[i0, i1] - s0[i0]) / s1[i0]\n";
+  ExpectEqual(softmax,
+              "split(s2.i0, 2, mask)\nsplit(s2.i1, 32, mask)\n"
+              "reorder(s2.i0.0, s2.i0.1, s2.i1.1, s2.i1.0)\n"
+              "bind(s2.i0.0, block.x)\nbind(s2.i0.1, thread.y)\nbind(s2.i1.1, thread.x)\n"
+              "compute_at(s1, s2.i1.1, shared)\ncompute_at(s0, s2.i1.1, shared)\n"
+              "split(s0.r0, 32, mask)\nreorder(s0.r0.1, s0.r0.0)\n"
+              "s3 = cache_write(s0, register, at=s0.r0.1)\n"
+              "bind(s0.i0, thread.y)\nbind(s0.r0.1, thread.x)\n"
+              "split(s1.r0, 32, mask)\nreorder(s1.r0.1, s1.r0.0)\n"
+              "s4 = cache_write(s1, register, at=s1.r0.1)\n"
+              "bind(s1.i0, thread.y)\nbind(s1.r0.1, thread.x)\n");
+}
+
+// Groups of a few lanes, several in a warp and several warps in a block, of every type.
+TEST(KernelTest, LanesThatShareASum) {
+  for (const char* dtype : {"f32", "f64", "i32", "i64"}) {
+    for (const char* combiner : {"sum", "max", "min"}) {
+      for (const int lanes : {2, 8, 32}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", dtype, combiner, lanes));
+        ExpectEqual(fmt::format("workload 1\nx0: {0}[21,70] input range(-9,9)\n"
+                                "s0: {0}[21] output = {1}[r0:70] (x0[i0, r0])\n",
+                                dtype, combiner),
+                    fmt::format("split(s0.i0, 9, mask)\nsplit(s0.r0, {}, mask)\n"
+                                "reorder(s0.r0.1, s0.r0.0)\n"
+                                "bind(s0.i0.0, block.x)\nbind(s0.i0.1, thread.y)\n"
+                                "s1 = cache_write(s0, register, at=s0.r0.1)\n"
+                                "bind(s0.r0.1, thread.x)\n",
+                                lanes));
+      }
+    }
+  }
+}
+
 TEST(KernelTest, ProductsWithSharedMemory) {
   for (const schedule::Example& e : schedule::ReadExamples()) {
     if (e.section != "gpu_gemm") continue;
@@ -141,6 +183,24 @@ TEST(KernelTest, BarriersOfSomeThreadsAreRefused) {
   const absl::Status status = RunPtx(b.nest, "sm_80", 1, &buffers);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("only 3 of 4 threads"));
+}
+
+// Lanes of a group follow each other in a warp.
+TEST(KernelTest, LanesOfWiderRowsAreRefused) {
+  codegen::NestBuilder b;
+  const int y = b.Output("y", ir::DType::kF32, 8);
+  b.nest.buffers.push_back({.name = "t", .scope = ir::Scope::kRegister, .elements = 1});
+  const int t = static_cast<int>(b.nest.buffers.size()) - 1;
+  const int i = b.NewVar();
+  const ir::Expr one = ir::Const(ir::DType::kF32, 1);
+  b.AddPhase("k", ir::For(i, 8, ir::LoopKind::kThreadX,
+                          ir::Block({ir::Store(t, ir::Int(0), one),
+                                     ir::CombineLanes(t, ir::Int(0), 4, ir::Combiner::kSum),
+                                     ir::Store(y, ir::Var(i), one)})));
+  std::vector<std::vector<uint8_t>> buffers = {std::vector<uint8_t>(32)};
+  const absl::Status status = RunPtx(b.nest, "sm_80", 1, &buffers);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("4 lanes meet where 8 threads"));
 }
 
 // Siblings with fewer iterations than are launched.

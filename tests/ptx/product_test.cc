@@ -119,14 +119,63 @@ TEST(ProductTest, ReadsBackWhatItWrites) {
     ASSERT_TRUE(sketch.has_value());
     for (const auto& tile : sketch->tables[0].rows) {
       for (const auto& depth : sketch->tables[1].rows) {
-        const schedule::Values values{tile[0], tile[1], tile[2], tile[3], depth[0]};
-        schedule::TraceWriter writer(workload);
-        ASSERT_TRUE(sketch->rule->Emit(*sketch, values, writer).ok()) << writer.status();
-        const auto read = sketch->rule->Read(*sketch, writer.trace());
-        ASSERT_TRUE(read.ok() && *read == values) << ToText(writer.trace());
+        for (const auto& parts : sketch->tables[2].rows) {
+          const schedule::Values values{tile[0], tile[1], tile[2], tile[3], depth[0], parts[0]};
+          if (parts[0] > 1 && !sketch->rule->Refusal(*sketch, values).empty()) continue;
+          schedule::TraceWriter writer(workload);
+          ASSERT_TRUE(sketch->rule->Emit(*sketch, values, writer).ok()) << writer.status();
+          const auto read = sketch->rule->Read(*sketch, writer.trace());
+          ASSERT_TRUE(read.ok() && *read == values) << ToText(writer.trace());
+        }
       }
     }
   }
+}
+
+// Parts of a long sum with few results are products of their own, added up in order by a second
+// launch, which has the epilogue.
+TEST(ProductTest, SumsInParts) {
+  for (const Product& product :
+       {Product{.rows = 20, .columns = 40, .depth = 64},
+        Product{.rows = 33, .columns = 24, .depth = 96, .batch = 2, .transposed_second = true},
+        Product{.rows = 8,
+        .columns = 36,
+        .depth = 128,
+        .transposed_first = true,
+        .activation = true}}) {
+    const ir::Workload workload = schedule::WorkloadOf(product.Text());
+    const auto sketch = schedule::ProductsSketch(workload, CudaTarget("sm_80"));
+    ASSERT_TRUE(sketch.has_value());
+    EXPECT_EQ(sketch->rule->Default(*sketch)->back(), 1);
+    int cut = 0;
+    for (const auto& parts : sketch->tables[2].rows) {
+      const schedule::Values values{8, 2, 8, 1, 4, parts[0]};
+      ASSERT_EQ(sketch->rule->Refusal(*sketch, values), "");
+      schedule::TraceWriter writer(workload);
+      ASSERT_TRUE(sketch->rule->Emit(*sketch, values, writer).ok()) << writer.status();
+      const auto result = schedule::CheckTrace(workload, writer.trace(), OnGpu("sm_80", 6));
+      ASSERT_EQ(result.agreement, Agreement::kEqual) << result.why << ToText(writer.trace());
+      const std::vector<ir::Phase>& phases = result.lowered.nest.phases;
+      ASSERT_EQ(phases.size(), parts[0] == 1 ? 1U : 2U) << ToText(writer.trace());
+      const auto blocks = [&](const ir::Launch& l) { return l.grid_x * l.grid_y; };
+      const auto axes = schedule::FindProduct(workload, workload.stages[0]);
+      EXPECT_EQ(blocks(ir::LaunchOf(phases[0])),
+                parts[0] * schedule::BlocksOf(*axes, {8, 2, 8, 1, 4}));
+      cut += parts[0] > 1 ? 1 : 0;
+    }
+    EXPECT_GE(cut, 2);
+  }
+}
+
+TEST(ProductTest, OnlyLongSumsWithFewResultsAreCut) {
+  const auto parts_of = [](const Product& product, int64_t wanted) {
+    const ir::Workload workload = schedule::WorkloadOf(product.Text());
+    return schedule::PartsOfSum(*schedule::FindProduct(workload, workload.stages[0]), wanted);
+  };
+  EXPECT_EQ(parts_of({.rows = 16, .columns = 768, .depth = 3072}, 16), 16);
+  EXPECT_EQ(parts_of({.rows = 16, .columns = 768, .depth = 96}, 16), 4) << "24 terms of a part";
+  EXPECT_EQ(parts_of({.rows = 16, .columns = 768, .depth = 20}, 16), 1);
+  EXPECT_EQ(parts_of({.rows = 2048, .columns = 2048, .depth = 4096}, 16), 1);
 }
 
 // A large product has large tiles, one of few rows or few blocks smaller ones.

@@ -134,6 +134,29 @@ TEST(RowsTest, AProductBesideThemIsATile) {
   }
 }
 
+// Lanes of a warp need neither shared memory nor a barrier for what each of them found.
+TEST(RowsTest, AWarpReducesItsRowByLanes) {
+  const ir::Workload workload = schedule::WorkloadOf(Norm(12, 100));
+  const auto sketch = schedule::RowsSketch(workload, CudaTarget("sm_80"));
+  ASSERT_TRUE(sketch.has_value());
+  const auto nest_of = [&](int64_t threads) {
+    schedule::TraceWriter writer(workload);
+    EXPECT_TRUE(sketch->rule->Emit(*sketch, {threads, 4, 1}, writer).ok()) << writer.status();
+    const auto result = schedule::CheckTrace(workload, writer.trace(), OnGpu("sm_80", 5));
+    EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << ToText(writer.trace());
+    return ir::ToText(result.lowered.nest);
+  };
+  const auto count = [](const std::string& text, const std::string& word) {
+    int found = 0;
+    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  const std::string warp = nest_of(32), wide = nest_of(64);
+  EXPECT_EQ(count(warp, "lanes 32: "), 2) << warp;
+  EXPECT_EQ(count(wide, "lanes 32: "), 0) << wide;
+  EXPECT_LT(count(warp, "sync"), count(wide, "sync"));
+}
+
 TEST(RowsTest, ReadsBackWhatItWrites) {
   Random random(17);
   int points = 0;

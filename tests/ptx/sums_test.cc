@@ -69,6 +69,7 @@ TEST(SumsTest, NeighboursReadSideBySide) {
   EXPECT_THAT(row, HasSubstr("s2 = rfactor(s0, s0.r0, 128, inner)"));
   EXPECT_THAT(row, HasSubstr("s2.f0 = fuse(s2.i0, s2.i1)"));
   EXPECT_THAT(row, HasSubstr("epilogue(s0, s1)"));
+  EXPECT_THAT(row, HasSubstr("bind(s0.r0.1, thread.x)")) << "a warp sums what they found";
   EXPECT_THAT(text_of(Pool(28, 512)), HasSubstr("reorder(s1.i2, s1.i0, s1.i1)"));
   EXPECT_EQ(text_of(RowTimesMatrix(64, 100)).find("rfactor"), std::string::npos) << "few terms";
   EXPECT_EQ(text_of(RowTimesMatrix(40000, 512)).find("rfactor"), std::string::npos)

@@ -47,6 +47,35 @@ TEST(Primitive, NoneIsOneLoopAnAxis) {
             "      s0[v0 * 8 + v1] sum= x0[v0 * 6 + v2] * x1[v1 + v2 * 8]\n");
 }
 
+// A reduce loop that is bound: each lane its part, then all of them together.
+TEST(Primitive, BindAReduceLoopToLanes) {
+  const std::string split = "split(s0.r0, 2)\nreorder(s0.i0, s0.i1, s0.r0.1, s0.r0.0)\n";
+  const std::string grid = "bind(s0.i0, block.x)\nbind(s0.i1, thread.y)\n";
+  const std::string tile = "s1 = cache_write(s0, register, at=s0.r0.1)\n";
+  const std::string lanes = "bind(s0.r0.1, thread.x)\n";
+  EXPECT_EQ(Loops(kProduct, split + grid + tile + lanes),
+            "block.x v0 < 7:\n"
+            "  thread.y v1 < 8:\n"
+            "    thread.x v2 < 2:\n"
+            "      s0#3[0] = 0.0\n"
+            "      for v3 < 3:\n"
+            "        s0#3[0] sum= x0[v0 * 6 + v2 + v3 * 2] * x1[v1 + v2 * 8 + v3 * 16]\n"
+            "      lanes 2: s0#3[0] sum=\n"
+            "      if v2 < 1:\n"
+            "        s0[v0 * 8 + v1] = s0#3[0]\n");
+  EXPECT_THAT(Loops(kProduct, split + grid + lanes), HasSubstr("a tile in registers must stand"));
+  EXPECT_THAT(Loops(kProduct, split + grid + lanes + "s1 = cache_write(s0, memory, at=s0.r0.1)\n"),
+              HasSubstr("a tile in registers must stand"));
+  EXPECT_THAT(Loops(kProduct,
+                    "reorder(s0.i0, s0.r0, s0.i1)\nbind(s0.i0, block.x)\n"
+                    "s1 = cache_write(s0, register, at=s0.r0)\nbind(s0.r0, thread.x)\n"
+                    "unroll(s0.i1)\n"),
+              HasSubstr("s0.r0 has 6 iterations on 6 threads; lanes combine"));
+  EXPECT_THAT(Loops(kProduct, split + "reorder(s0.r0.1, s0.r0.0, s0.i1)\nbind(s0.i0, block.x)\n" +
+                                  tile + lanes + "vectorize(s0.i1)\n"),
+              HasSubstr("s0.i1 is vector inside of s0.r0.1, which lanes share"));
+}
+
 TEST(Primitive, SplitExact) {
   EXPECT_EQ(Loops(kMap, "inline(s0)\nsplit(s1.i1, [2,2])"),
             "for v0 < 6:\n"
@@ -305,6 +334,10 @@ TEST(Primitive, Rfactor) {
             "      s0[v4 * 8 + v5] sum= s1[v4 * 32 + v5 * 4 + v6]\n");
   EXPECT_THAT(Loops(kProduct, "s1 = rfactor(s0, s0.r0, 4, outer)"),
               HasSubstr("if v2 * 2 + v3 < 6"));
+  EXPECT_THAT(Loops(kProduct, "s1 = rfactor(s0, s0.r0, 3, outer, first)"),
+              HasSubstr("s0[v4 * 8 + v5] sum= s1[v4 * 8 + v5 + v6 * 56]"));
+  EXPECT_THAT(Loops(kProduct, "s1 = rfactor(s0, s0.r0, 3, outer, second)"),
+              HasSubstr("says first, or nothing"));
   EXPECT_THAT(Loops(kProduct, "s1 = rfactor(s0, s0.i0, 4, inner)"),
               HasSubstr("s0.i0 is not a reduce axis"));
   EXPECT_THAT(
@@ -333,6 +366,7 @@ TEST(Primitive, VectorizeUnrollParallel) {
   EXPECT_THAT(Loops(kProduct, "parallel(s0.i1, 2)"),
               HasSubstr("s0.i1 is parallel but not outermost"));
   EXPECT_THAT(Loops(kProduct, "parallel(s0.r0, 2)"), HasSubstr("s0.r0 is a reduce loop"));
+  EXPECT_THAT(Loops(kProduct, "bind(s0.r0, block.x)"), HasSubstr("can be thread.x alone"));
   EXPECT_THAT(
       Loops(kMap, "s1.f0 = fuse(s1.i0, s1.i1)\nsplit(s1.f0, 128, mask)\nvectorize(s1.f0.1)"),
       HasSubstr("at most 64 lanes"));

@@ -404,6 +404,7 @@ class Generator {
     for (size_t k = live.size() - 1; k-- > 0;) {
       if (!IsOutput(live[k]) && r_.Chance(0.5)) ShapeLoops(live[k]);
     }
+    if (stage(owner).num_reduce() > 0 && r_.Chance(0.3) && ShareAmongLanes(owner)) return;
     if (stage(owner).num_spatial() < 2) return;
     const std::string name = Name(owner);
     const int64_t ty = r_.Between(1, 3), tx = r_.Between(2, 4);
@@ -444,6 +445,29 @@ class Generator {
         continue;
       ShareAmongThreads(copy, static_cast<int>(t.shape.size()), ty, tx);
     }
+  }
+
+  /// Lanes reduce their parts of the first reduce axis; a result each in a register.
+  bool ShareAmongLanes(int owner) {
+    const int spatial = stage(owner).num_spatial();
+    if (spatial < 1 || spatial > 2) return false;
+    const std::string name = Name(owner), first = name + ".i0", terms = name + ".r0";
+    const std::string lane = terms + ".1";
+    if (!Try(fmt::format("split({}, {}, mask)", first, r_.Between(1, 5))) ||
+        !Try(fmt::format("split({}, {}, mask)", terms, int64_t{2} << r_.Below(5))))
+      return false;
+    std::vector<std::string> order = {first + ".0", first + ".1", lane};
+    if (spatial == 2) order.insert(order.begin(), name + ".i1");
+    for (const std::string& loop : Loops(owner)) {
+      if (std::ranges::find(order, loop) == order.end()) order.push_back(loop);
+    }
+    Try(fmt::format("reorder({})", fmt::join(order, ", ")));
+    if (spatial == 2) Try(fmt::format("bind({}.i1, block.y)", name));
+    Try(fmt::format("bind({}.0, block.x)", first));
+    Try(fmt::format("bind({}.1, thread.y)", first));
+    Try(fmt::format("{} = cache_write({}, register, at={})", NewName(), name, lane));
+    if (Try(fmt::format("bind({}, thread.x)", lane))) ++use_.counts["lanes"];
+    return true;
   }
 
   void ShareAmongThreads(const std::string& copy, int rank, int64_t ty, int64_t tx) {
