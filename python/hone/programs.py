@@ -36,6 +36,9 @@ def find(name: str) -> str:
         f"the wheel or the package hone, or set HONE_BIN to the folder where '{name}' is")
 
 
+ending = threading.Event()  # the interpreter ends, and so do the programs that it started
+
+
 class Run:
     """A program that runs, in a session of its own: Ctrl-C comes to us alone, and we pass it on once.
 
@@ -116,6 +119,7 @@ class Run:
     @staticmethod
     @atexit.register
     def _end_all() -> None:
+        ending.set()
         for run in list(Run._running):
             run.interrupt()
 

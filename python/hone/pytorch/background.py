@@ -1,7 +1,6 @@
 """Tunings behind the calls of a program: one after another, in one thread."""
 from __future__ import annotations
 
-import atexit
 import os
 import queue
 import threading
@@ -9,7 +8,7 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING
 
-from .. import errors
+from .. import errors, programs
 from .refusal import FallbackWarning, Refusal
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 _waiting: queue.SimpleQueue[tuple[weakref.ref[Variant], float]] = queue.SimpleQueue()
 _worker: threading.Thread | None = None
 _owner = os.getpid()
-_closing = threading.Event()
 _lock = threading.Lock()
 
 
@@ -38,14 +36,10 @@ def _work() -> None:
     while True:
         held, seconds = _waiting.get()
         variant = held()
-        if variant is None or _closing.is_set():
+        if variant is None or programs.ending.is_set():
             continue
         try:
             variant.tune(seconds, bar=False)
         except (errors.HoneError, Refusal, RuntimeError, OSError) as error:
-            if not _closing.is_set():
+            if not programs.ending.is_set():
                 warnings.warn(f"hone: the tuning in the background ended: {error}", FallbackWarning)
-
-
-# Runs before the programs are ended (programs.py registered itself first).
-atexit.register(_closing.set)
