@@ -104,8 +104,8 @@ std::optional<Sketch> ProductsSketch(const ir::Workload& workload, const ir::Tar
   }
   DecisionTable sums{"parts", {"parts"}, {}};
   const bool cuts = w.stage(main->stage).num_spatial() < ir::kMaxRank;
-  for (int64_t parts = 1; parts <= (cuts ? kMostParts : 1); parts *= 2) {
-    if (PartsOfSum(main->axes, parts) == parts) sums.rows.push_back({parts});
+  for (int64_t count = 1; count <= (cuts ? kMostParts : 1); count *= 2) {
+    if (PartsOfSum(main->axes, count) == count) sums.rows.push_back({count});
   }
   return Sketch{
       "products", {std::move(tiles), std::move(depths), std::move(sums)}, &rule, std::move(form)};
