@@ -202,7 +202,9 @@ TEST_F(SessionBookTest, WhatATaskCostsIsCountedHere) {
     EXPECT_EQ((*tasks)[0].bound_ns, local.bound_ns) << text;
     const auto nominal = measure::ProbesOfKinds().Of(target).Nominal(target);
     EXPECT_EQ(nominal.has_value(), target.kind == "cuda");
-    if (nominal) EXPECT_EQ(local.bound_ns, nominal->BoundNs(ir::CostOf(*local.workload)));
+    if (nominal) {
+      EXPECT_EQ(local.bound_ns, nominal->BoundNs(ir::CostOf(*local.workload)));
+    }
     EXPECT_EQ((*tasks)[0].hash, local.hash);
     EXPECT_EQ((*tasks)[0].count, 3);
   }
