@@ -149,12 +149,9 @@ class Generator {
     const size_t blocked = r_.Below(t.shape.size());
     const int64_t block = r_.Between(2, 5);
     for (size_t d = 0; d < t.shape.size(); ++d) {
-      if (d == blocked) {
-        dims.push_back(fmt::format("i{}/{}", d, block));
-        dims.push_back(fmt::format("i{}%{}", d, block));
-      } else {
-        dims.push_back(fmt::format("i{}", d));
-      }
+      const std::string dim = fmt::format("i{}", d);
+      if (d == blocked) dims.push_back(fmt::format("{}%{}", dim, block));
+      dims.push_back(d == blocked ? fmt::format("{}/{}", dim, block) : dim);
     }
     r_.Shuffle(dims);
     Try(fmt::format("{} = pack({}, {}, [{}])", NewName(), Name(id), t.name, fmt::join(dims, ",")));
