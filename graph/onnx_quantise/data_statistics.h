@@ -25,6 +25,8 @@ class DataStatistics {
   std::vector<double> Largest() const;
   /// The mean of each channel, before smoothing.
   std::vector<double> Means() const;
+  /// The Euclidean norm of all that was seen of each channel.
+  std::vector<double> Norms() const;
   /// Vectors of all channels, spread over what was seen: [rows][channels]. Where the channel is the
   /// last axis; else empty.
   const std::vector<float>& rows() const { return rows_; }
@@ -33,7 +35,7 @@ class DataStatistics {
   size_t channels_;
   bool last_;
   std::vector<float> low_, high_;
-  std::vector<double> sum_;
+  std::vector<double> sum_, squares_;
   std::vector<int64_t> count_;
   std::vector<float> rows_;
 };
