@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "graph/onnx_import/onnx.pb.h"
+#include "graph/onnx_prune/known_tensors.h"
 
 namespace hone::graph::onnx_prune {
 namespace {
@@ -47,13 +48,8 @@ int64_t IntOf(const onnx::NodeProto& node, const char* name, int64_t otherwise) 
 
 class SetFinder {
  public:
-  explicit SetFinder(const SourceModel& source) : source_(source), graph_(source.proto->graph()) {
-    for (const onnx::TensorProto& tensor : graph_.initializer()) known_[tensor.name()] = &tensor;
-    for (const onnx::NodeProto& node : graph_.node()) {
-      if (node.op_type() == "Constant" && node.attribute_size() == 1 &&
-          node.attribute(0).name() == "value")
-        known_[node.output(0)] = &node.attribute(0).t();
-    }
+  explicit SetFinder(const SourceModel& source)
+      : source_(source), graph_(source.proto->graph()), known_(KnownTensors(graph_)) {
     for (size_t i = 0; i < source.layers.size(); ++i) layers_[source.layers[i].node] = i;
   }
 
@@ -316,7 +312,7 @@ class SetFinder {
 
   const SourceModel& source_;
   const onnx::GraphProto& graph_;
-  std::map<std::string, const onnx::TensorProto*> known_;
+  const std::map<std::string, const onnx::TensorProto*> known_;
   std::map<int, size_t> layers_;
   std::map<std::string, Carried> carried_;
   std::vector<ChannelSet> sets_;

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "graph/onnx_import/tensor_reader.h"
+#include "graph/onnx_prune/known_tensors.h"
 #include "graph/onnx_quantise/graph_editor.h"
 #include "graph/onnx_quantise/standalone_model.h"
 
@@ -67,13 +68,7 @@ class ModelWriter {
   }
 
   absl::Status SliceOthers() {
-    std::map<std::string, const onnx::TensorProto*> known;
-    for (const onnx::TensorProto& tensor : source_.proto->graph().initializer())
-      known[tensor.name()] = &tensor;
-    for (const onnx::NodeProto& node : source_.proto->graph().node()) {
-      if (node.op_type() == "Constant" && node.attribute_size() == 1)
-        known[node.output(0)] = &node.attribute(0).t();
-    }
+    const auto known = KnownTensors(source_.proto->graph());
     for (const auto& [place, slices] : dropped_.slices) {
       if (changed_.contains(place)) continue;
       const auto& [node, input] = place;

@@ -43,22 +43,33 @@ GraphEditor::GraphEditor(const onnx::ModelProto& source) : source_(source) {
   *graph().mutable_value_info() = from.value_info();
   *graph().mutable_sparse_initializer() = from.sparse_initializer();
   *graph().mutable_metadata_props() = from.metadata_props();
-  for (const onnx::TensorProto& tensor : from.initializer()) names_.insert(tensor.name());
+  for (const onnx::TensorProto& tensor : from.initializer()) {
+    names_.insert(tensor.name());
+    tensors_.insert(tensor.name());
+  }
   for (const onnx::ValueInfoProto& input : from.input()) {
     // What has an initialiser is no input that anybody must give.
     if (names_.insert(input.name()).second) *graph().add_input() = input;
   }
-  for (const onnx::NodeProto& node : from.node())
+  for (const onnx::NodeProto& node : from.node()) {
     names_.insert(node.output().begin(), node.output().end());
+    if (node.op_type() == "Constant") tensors_.insert(node.output(0));
+  }
   AddRead(from.node(), reads_);
   for (const onnx::ValueInfoProto& output : from.output()) ++reads_[output.name()];
 }
 
-onnx::ModelProto GraphEditor::Finish() {
+std::map<std::string, int> GraphEditor::NumRead() const {
   std::map<std::string, int> read;
-  AddRead(graph().node(), read);
-  for (const onnx::ValueInfoProto& output : graph().output()) ++read[output.name()];
-  DropUnreadConstants(read);
+  AddRead(model_.graph().node(), read);
+  for (const onnx::ValueInfoProto& output : model_.graph().output()) ++read[output.name()];
+  return read;
+}
+
+onnx::ModelProto GraphEditor::Finish() {
+  DropUnread("Identity", NumRead());
+  DropUnread("Constant", NumRead());
+  const std::map<std::string, int> read = NumRead();
   for (const onnx::TensorProto& tensor : source_.graph().initializer())
     if (read.contains(tensor.name()) && !replaced_.contains(tensor.name()))
       *graph().add_initializer() = tensor;
@@ -79,11 +90,11 @@ onnx::ModelProto GraphEditor::Finish() {
   return std::move(model_);
 }
 
-void GraphEditor::DropUnreadConstants(const std::map<std::string, int>& read) {
+void GraphEditor::DropUnread(const std::string& op, const std::map<std::string, int>& read) {
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
   nodes.Swap(graph().mutable_node());
   for (onnx::NodeProto& node : nodes) {
-    const bool dropped = node.op_type() == "Constant" &&
+    const bool dropped = node.op_type() == op &&
                          (!read.contains(node.output(0)) || replaced_.contains(node.output(0)));
     if (!dropped) *graph().add_node() = std::move(node);
   }
@@ -108,7 +119,7 @@ std::string GraphEditor::AddTensor(const std::string& name, int32_t data_type,
 std::string GraphEditor::ReplaceFloats(const std::string& name, const std::vector<int64_t>& shape,
                                        std::span<const float> values) {
   const std::string own = AddFloats(name, shape, values);
-  if (reads_[name] != 1) return own;
+  if (reads_[name] != 1 || !tensors_.contains(name)) return own;
   names_.erase(own);
   replaced_.insert(name);
   graph().mutable_initializer(graph().initializer_size() - 1)->set_name(name);

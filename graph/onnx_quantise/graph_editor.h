@@ -56,13 +56,16 @@ class GraphEditor {
 
  private:
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
-  void DropUnreadConstants(const std::map<std::string, int>& read);
+  std::map<std::string, int> NumRead() const;
+  /// Nodes of this operator whose first output nobody reads, or that is replaced.
+  void DropUnread(const std::string& op, const std::map<std::string, int>& read);
 
   const onnx::ModelProto& source_;
   onnx::ModelProto model_;
   std::set<std::string> names_;
   std::map<std::string, int> reads_;  ///< of the source, bodies and outputs included
-  std::set<std::string> replaced_;    ///< of its tensors
+  std::set<std::string> tensors_;     ///< of the source
+  std::set<std::string> replaced_;    ///< of these
 };
 
 void SetInt(onnx::NodeProto& node, const std::string& name, int64_t value);

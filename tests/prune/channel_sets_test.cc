@@ -170,6 +170,21 @@ TEST_F(ChannelSetsTest, TheHiddenRowsOfATransformer) {
   ExpectHalfIsTakenOut();
 }
 
+TEST_F(ChannelSetsTest, TensorsThatExportersWriteOnceAreToldApart) {
+  model_.Input("x", {"1", "3", "4", "4"});
+  AddWeights(model_, "bias", {6}, 9);
+  model_.Node("Identity", {"bias"}, {"same"});
+  AddWeights(model_, "w1", {6, 3, 1, 1}, 1);
+  AddWeights(model_, "w2", {6, 6, 1, 1}, 2);
+  model_.Node("Conv", {"x", "w1", "same"}, {"a"}).set_name("a");
+  model_.Node("Relu", {"a"}, {"r"});
+  model_.Node("Conv", {"r", "w2", "bias"}, {"y"}).set_name("b");
+  model_.Output("y");
+  Read();
+  ASSERT_THAT(sets_, SizeIs(1));
+  ExpectHalfIsTakenOut();
+}
+
 TEST_F(ChannelSetsTest, AWeightThatOthersReadTooStaysTheirs) {
   model_.Input("x", {"2", "6"});
   AddWeights(model_, "w", {6, 6}, 1);
