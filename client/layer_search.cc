@@ -91,14 +91,16 @@ absl::Status LayerSearch::Observe() {
   return absl::OkStatus();
 }
 
-absl::Status LayerSearch::CorrectBias() {
+absl::Status LayerSearch::CorrectBias(int64_t least_count) {
   if (data_.drawn) return absl::OkStatus();
   HONE_ASSIGN_OR_RETURN(const ModelScore before, ScoreOf(assignment_, false));
   Assignment corrected = assignment_;
   for (size_t i = 0; i < source_.layers.size(); ++i) {
     const Layer& layer = source_.layers[i];
     LayerChoice& choice = corrected.layers[i];
-    if (choice.kept() || !graph::onnx_quantise::HasBias(layer)) continue;
+    if (choice.kept() || !graph::onnx_quantise::HasBias(layer) ||
+        statistics_[layer.group].Count() < least_count)
+      continue;
     const std::vector<double> shift =
         MeanShift(layer, choice.narrow, corrected.groups[layer.group].smooth,
                   statistics_[layer.group].Means());
@@ -200,7 +202,7 @@ absl::Status LayerSearch::MeetTarget() {
   size_t low = 0, high = order_.size();  // high meets it
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    tell_(fmt::format("trying {} of {} layers in f32", middle, order_.size()));
+    tell_(fmt::format("trying {} of {} layers as they are", middle, order_.size()));
     HONE_RETURN_IF_ERROR(AddFrontPoint(middle));
     const auto point =
         std::ranges::find_if(front_, [&](const FrontPoint& p) { return p.kept == middle; });

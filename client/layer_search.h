@@ -88,8 +88,10 @@ class LayerSearch {
       const std::function<std::string(const graph::onnx_quantise::Layer&)>& why_not);
   /// Looks at the data. InvalidArgument: outputs or values inside the model that are not finite.
   absl::Status Observe();
-  /// Adds what the changes take from each column's mean, where that makes the model better.
-  absl::Status CorrectBias();
+  /// Adds what the changes take from each column's mean, where that makes the model better. Layers
+  /// whose channels were seen less often than `least_count` stay without: few numbers are not a
+  /// mean but an answer learned by heart.
+  absl::Status CorrectBias(int64_t least_count);
   absl::StatusOr<ModelScore> ScoreOf(const graph::onnx_quantise::Assignment& assignment,
                                      bool with_labels);
 

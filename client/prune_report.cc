@@ -37,8 +37,9 @@ std::string ReportText(const PruneReport& report) {
   text += fmt::format(
       "{} of {} layers are pruned ({}), {} stay dense; {:.1f} % of all weights are zero or gone, "
       "by {}{}\n",
-      static_cast<int64_t>(report.layers.size()) - kept, report.layers.size(), report.structure,
-      kept, kHundred * report.sparsity,
+      static_cast<int64_t>(report.layers.size()) - kept, report.layers.size(),
+      report.structure == "none" ? "single weights" : report.structure, kept,
+      kHundred * report.sparsity,
       report.drawn ? std::string("size")
                    : fmt::format("size and data of {} calibration runs", report.runs),
       report.corrects_bias ? ", bias corrected" : "");

@@ -15,6 +15,13 @@ using graph::onnx_prune::PruneStructure;
 using graph::onnx_quantise::Layer;
 using graph::onnx_quantise::SourceModel;
 
+namespace {
+
+/// Numbers of a channel from which its mean says something of others.
+constexpr int64_t kLeastOfMean = 32;
+
+}  // namespace
+
 PruneSearch::PruneSearch(const SourceModel& source, LayerProbe& probe, const CalibrationSet& data,
                          PruneRequest request,
                          const std::vector<graph::onnx_prune::ChannelSet>& sets,
@@ -79,7 +86,7 @@ absl::Status PruneSearch::Calibrate() {
   HONE_RETURN_IF_ERROR(Observe());
   if (channels) {
     HONE_RETURN_IF_ERROR(PruneChannels());
-    return CorrectBias();
+    return CorrectBias(kLeastOfMean);
   }
   for (const size_t i : order_) {
     const Layer& layer = source_.layers[i];
@@ -89,7 +96,7 @@ absl::Status PruneSearch::Calibrate() {
     assignment_.layers[i].narrow.restored =
         graph::onnx_prune::PrunedWeights(layer, request_.structure, request_.sparsity, norms);
   }
-  return CorrectBias();
+  return CorrectBias(kLeastOfMean);
 }
 
 }  // namespace hone::client

@@ -71,7 +71,7 @@ absl::Status QuantiseSearch::Calibrate() {
   HONE_RETURN_IF_ERROR(ChooseGrids());
   NarrowAll(assignment_);
   HONE_RETURN_IF_ERROR(Equalise());
-  return CorrectBias();
+  return CorrectBias(1);
 }
 
 void QuantiseSearch::NarrowAll(Assignment& assignment) const {

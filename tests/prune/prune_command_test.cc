@@ -195,6 +195,14 @@ TEST_F(PruneCommandTest, DataMakeTheModelMoreExact) {
   EXPECT_LT(noise({"--calibrate", data_}), 0.2 * noise({}));
 }
 
+TEST_F(PruneCommandTest, BiasesLearnNoAnswersByHeart) {
+  // Four runs of two rows: what the last two layers read has 8 numbers a channel.
+  const json report =
+      Parse(Prune({"--sparsity", "0.7", "--calibrate", data_, "--keep", "first", "--json"}));
+  EXPECT_EQ(report["bias_corrected"], false);
+  EXPECT_LT(report["written"]["sqnr_db"], 30.0);
+}
+
 TEST_F(PruneCommandTest, KeepsWhatItIsToldAndMeetsATarget) {
   const ProgramRun run =
       Prune({"--sparsity", "0.5", "--calibrate", data_, "--keep", "first", "--json"});
