@@ -99,7 +99,7 @@ class LayerSearch {
   LayerProbe& probe_;
   const CalibrationSet& data_;
   graph::onnx_quantise::Assignment assignment_;
-  /// Of each group, after Observe.
+  /// What the data were, group by group, after Observe.
   std::vector<graph::onnx_quantise::DataStatistics> statistics_;
   std::vector<size_t> order_;
 

@@ -20,7 +20,7 @@ struct QuantiseRequest {
   KeepRequest keep;
 };
 
-/// Of the data that a layer reads, smoothed.
+/// How far the data that a layer reads reach, smoothed.
 struct DataRange {
   double low = 0, high = 0;
 };

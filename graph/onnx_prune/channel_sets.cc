@@ -26,7 +26,7 @@ struct Carried {
   size_t rank = 0;     ///< 0: not known
 };
 
-// Of one input, or all others known and the same for all channels.
+// They have one input, or all others are known and the same for all channels.
 constexpr std::array<std::string_view, 24> kUnary = {
     "Relu",  "LeakyRelu", "Sigmoid",  "Tanh",      "Elu",  "Selu", "Celu", "Softplus",
     "Erf",   "Softsign",  "Identity", "HardSwish", "Gelu", "Mish", "Exp",  "HardSigmoid",

@@ -83,7 +83,7 @@ class Pruner {
     return static_cast<float>(std::sqrt(sum));
   }
 
-  /// Of equal ones the first.
+  /// The first of equal ones.
   template <typename F>
   static void ZeroLeast(const std::vector<float>& saliency, int64_t zeros, F&& zero) {
     if (zeros <= 0) return;

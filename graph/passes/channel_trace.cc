@@ -115,7 +115,7 @@ class Tracing {
   size_t ChannelAxis(const Node& node) const {
     return node.op == "MatMul" ? ShapeOf(node.outputs[0]).size() - 1 : 1;
   }
-  /// Of the weights.
+  /// A dimension of the weights.
   size_t ColumnAxis(const Node& node) const {
     return node.op == "MatMul" && MakeCall(graph_, node).Int("transpose_b", 0) == 0 ? 1 : 0;
   }

@@ -109,7 +109,7 @@ TEST(PrunedWeightsTest, BlocksBecomeZeroTogether) {
 TEST(PrunedWeightsTest, TwoOfFourNeighbouringChannelsRemain) {
   EXPECT_THAT(PrunedWeights(MatrixLayer(4, 1, {1, -4, 3, 2}), Parsed("2:4"), 0.5, {}),
               ElementsAre(0, -4, 3, 0));
-  // Of a convolution those at one place of the window: channels are two elements apart.
+  // A convolution's groups are at one place of the window: channels are two elements apart.
   EXPECT_THAT(PrunedWeights(Convolution(1, 4, 2, {1, 8, 2, 7, 3, 6, 4, 5}), Parsed("2:4"), 0.5, {}),
               ElementsAre(0, 8, 0, 7, 3, 0, 4, 0));
 }
