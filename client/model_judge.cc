@@ -63,7 +63,8 @@ absl::StatusOr<std::unique_ptr<TimedModel>> ModelJudge::Make(compiler::TraceSour
        .device_class = options_.device_class,
        .batch = way.batch,
        .branches = way.branches,
-       .cascades = way.cascades == compiler::CascadeRun::kAuto ? options_.cascades : way.cascades},
+       .cascades =
+           way.cascades == compiler::CascadeRun::kAuto ? options_.way.cascades : way.cascades},
       traces, builder, inputs, clock, way.times);
 }
 
@@ -72,15 +73,15 @@ void ModelJudge::MeasureDefault() {
   const int64_t start_ns = clock.NowNs();
   compiler::DefaultTraceSource defaults;
   const auto measure = [&]() -> absl::Status {
-    HONE_ASSIGN_OR_RETURN(by_default_, Make(defaults, {options_.batch}));
+    HONE_ASSIGN_OR_RETURN(by_default_, Make(defaults, {options_.way.batch}));
     expected_seconds_ = 1.2 * static_cast<double>(clock.NowNs() - start_ns) * 1e-9;
     HONE_RETURN_IF_ERROR(RunInTurns({by_default_.get()}, 0.1, options_.interrupted, clock));
     judged_.verdict.default_ns = by_default_->MedianNs();
     // Five rounds of two models at least, and what else the end of a session does.
     expected_seconds_ += std::max(options_.seconds, 12e-9 * judged_.verdict.default_ns) + 0.2;
     // Two models more, compared once.
-    const int ways = (options_.together.empty() ? 0 : 1) + (HasBranches() ? 1 : 0) +
-                     (options_.apart.empty() ? 0 : 1);
+    const int ways = (options_.way.together.empty() ? 0 : 1) + (HasBranches() ? 1 : 0) +
+                     (options_.way.apart.empty() ? 0 : 1);
     expected_seconds_ *= 1 + 1.5 * ways;
     return absl::OkStatus();
   };
@@ -135,7 +136,7 @@ absl::Status ModelJudge::JudgeModel(search::TuningSession& session) {
 }
 
 absl::Status ModelJudge::JudgeBatch(search::TuningSession& session) {
-  if (options_.together.empty()) return absl::OkStatus();
+  if (options_.way.together.empty()) return absl::OkStatus();
   if (session.SecondsLeft() <= 0) {
     judged_.batch_skipped = "no time was left for it";
     return absl::OkStatus();
@@ -147,10 +148,10 @@ absl::Status ModelJudge::JudgeBatch(search::TuningSession& session) {
     judged_.batch_skipped = StatusMessage(compared.status());
     return absl::OkStatus();
   }
-  compared->model = db::ModelHash(options_.together);
+  compared->model = db::ModelHash(options_.way.together);
   compared->subject = db::ModelVerdict::Subject::kBatch;
   // Where neither is surely faster it stays as it is.
-  const bool stays_together = options_.batch == BatchRun::kTogether;
+  const bool stays_together = options_.way.batch == BatchRun::kTogether;
   compared->keeps_defaults = stays_together ? compared->ratio_low <= 1 : compared->ratio_high < 1;
   judged_.batch = *std::move(compared);
   return session.AddVerdict(*judged_.batch, {});
@@ -163,8 +164,8 @@ absl::Status ModelJudge::JudgeBranches(search::TuningSession& session) {
     return absl::OkStatus();
   }
   using compiler::BranchRun;
-  Way in_turn{options_.batch, BranchRun::kInTurn, TimedModel::Times::kWhole};
-  Way beside{options_.batch, BranchRun::kBeside, TimedModel::Times::kWhole};
+  Way in_turn{options_.way.batch, BranchRun::kInTurn, TimedModel::Times::kWhole};
+  Way beside{options_.way.batch, BranchRun::kBeside, TimedModel::Times::kWhole};
   absl::StatusOr<db::ModelVerdict> compared = CompareWays(in_turn, beside);
   if (!compared.ok()) {
     judged_.branches_skipped = StatusMessage(compared.status());
@@ -177,23 +178,23 @@ absl::Status ModelJudge::JudgeBranches(search::TuningSession& session) {
 }
 
 absl::Status ModelJudge::JudgeCascades(search::TuningSession& session) {
-  if (options_.apart.empty()) return absl::OkStatus();
+  if (options_.way.apart.empty()) return absl::OkStatus();
   if (session.SecondsLeft() <= 0) {
     judged_.cascades_skipped = "no time was left for it";
     return absl::OkStatus();
   }
   using compiler::CascadeRun;
   absl::StatusOr<db::ModelVerdict> compared =
-      CompareWays({.batch = options_.batch, .cascades = CascadeRun::kOff},
-                  {.batch = options_.batch, .cascades = CascadeRun::kOn});
+      CompareWays({.batch = options_.way.batch, .cascades = CascadeRun::kOff},
+                  {.batch = options_.way.batch, .cascades = CascadeRun::kOn});
   if (!compared.ok()) {
     judged_.cascades_skipped = StatusMessage(compared.status());
     return absl::OkStatus();
   }
-  compared->model = db::ModelHash(options_.apart);
+  compared->model = db::ModelHash(options_.way.apart);
   compared->subject = db::ModelVerdict::Subject::kCascades;
   // Where neither is surely faster it stays as it is.
-  const bool stays_apart = options_.cascades != CascadeRun::kOn;
+  const bool stays_apart = options_.way.cascades != CascadeRun::kOn;
   compared->keeps_defaults = stays_apart ? compared->ratio_low <= 1 : compared->ratio_high < 1;
   judged_.cascades = *std::move(compared);
   return session.AddVerdict(*judged_.cascades, {});
@@ -231,7 +232,7 @@ absl::Status ModelJudge::Compare(const search::TuningSession& session, JudgedKer
       LogTraceSource::Create(
           std::move(log), {.device_class = options_.device_class, .accuracy = options_.accuracy}));
   WithWinners winners(*source, WinnersOf(session));
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> tuned, Make(winners, {options_.batch}));
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> tuned, Make(winners, {options_.way.batch}));
   std::map<std::string, std::string> changed;
   for (const std::string& hash : ChangedKernels(*by_default_, *tuned))
     changed[hash] = tuned->traces().at(hash);
@@ -275,7 +276,7 @@ absl::Status ModelJudge::Decide(const search::TuningSession& session, TimedModel
 absl::Status ModelJudge::CompareWithout(JudgedKernels& judged, compiler::TraceSource& traces,
                                         std::unique_ptr<TimedModel>& tuned) {
   WithDefaults fewer(traces, judged.suspects());
-  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> mended, Make(fewer, {options_.batch}));
+  HONE_ASSIGN_OR_RETURN(std::unique_ptr<TimedModel> mended, Make(fewer, {options_.way.batch}));
   HONE_RETURN_IF_ERROR(Turns({by_default_.get(), tuned.get(), mended.get()}));
   if (judged_.noisy_cpus > 0 ||
       !search::StandsIn(RatioOf(tuned->samples_ns(), mended->samples_ns()))) {

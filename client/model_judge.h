@@ -13,6 +13,7 @@
 #include "client/judged_kernels.h"
 #include "client/model_comparison.h"
 #include "client/tune_progress.h"
+#include "client/tuned_way.h"
 #include "graph/graph.h"
 #include "ir/accuracy_class.h"
 #include "measure/others_watch.h"
@@ -28,12 +29,7 @@ class ModelJudge {
  public:
   struct Options {
     std::string target;  ///< resolved
-    compiler::BatchRun batch = compiler::BatchRun::kAuto;
-    /// Where that is still to be decided: the tasks of the model with its images together.
-    std::vector<std::pair<Hash128, int64_t>> together;
-    compiler::CascadeRun cascades = compiler::CascadeRun::kAuto;
-    /// Where that is still to be decided: the tasks of the model with every layer a kernel.
-    std::vector<std::pair<Hash128, int64_t>> apart;
+    TunedWay way;
     std::string device_class;
     std::string log_path;
     ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;

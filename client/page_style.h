@@ -60,7 +60,8 @@ svg.large { min-width: 520px; }
 #by-time:checked ~ .rows > .trial:not(.head) { order: var(--time); }
 #by-outcome:checked ~ .rows > .trial:not(.head) { order: var(--outcome); }
 .bad { color: var(--bad); }
-tr.kept td { background: var(--tint); } .ring { fill: none; stroke: var(--accent); stroke-width: 2; }
+tr.kept td { background: var(--tint); }
+.ring { fill: none; stroke: var(--accent); stroke-width: 2; }
 .meter { background: var(--edge); border-radius: 3px; height: 6px; width: 60px; overflow: hidden; }
 .meter i { display: block; height: 100%; background: var(--accent); }
 @media (max-width: 1000px) { .extra, .meter { display: none; }

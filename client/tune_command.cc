@@ -128,10 +128,7 @@ class Tuning {
   measure::HostDevice host_;
   std::optional<SharedDevice> shared_;  ///< of a device that is not the host
   std::vector<search::TuningTask> tasks_;
-  compiler::BatchRun batch_ = compiler::BatchRun::kAuto;  // kAuto: there is no batch to decide on
-  std::vector<std::pair<Hash128, int64_t>> together_;     // ModelJudge::Options::together
-  compiler::CascadeRun cascades_ = compiler::CascadeRun::kAuto;
-  std::vector<std::pair<Hash128, int64_t>> apart_;  // ModelJudge::Options::apart
+  TunedWay way_;
   std::string path_;
   std::unique_ptr<db::LogFile> log_;
 };
@@ -148,22 +145,11 @@ absl::Status Tuning::Prepare() {
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments_, arguments_.Text("MODEL")));
   if (!context_.json()) context_.err << EmptyInputsNote(arguments_, InputsOf(graph));
   measure::BuilderClient builder(LocalBuilder(arguments_, context_.environment), clock_);
-  batch_ = ReadBatch(arguments_);
-  cascades_ = ReadCascades(arguments_);
   const std::unique_ptr<compiler::TraceSource> known = KnownOfBatches();
-  auto steps =
-      compiler::ExtractSteps(std::move(graph), target_.text, builder, batch_, cascades_, *known);
+  auto steps = compiler::ExtractSteps(std::move(graph), target_.text, builder,
+                                      ReadBatch(arguments_), ReadCascades(arguments_), *known);
   if (!steps.ok()) return CompileError(steps.status());
-  if (batch_ == compiler::BatchRun::kAuto && !steps->batch.together.empty()) {
-    for (const auto& [hash, count] : steps->batch.together)
-      together_.emplace_back(Hash128::FromHex(hash).value_or(Hash128{}), count);
-    batch_ = steps->images > 1 ? compiler::BatchRun::kEach : compiler::BatchRun::kTogether;
-  }
-  if (cascades_ == compiler::CascadeRun::kAuto) {
-    for (const auto& [hash, count] : steps->cascades.apart)
-      apart_.emplace_back(Hash128::FromHex(hash).value_or(Hash128{}), count);
-    cascades_ = steps->cascades.joined > 0 ? compiler::CascadeRun::kOn : compiler::CascadeRun::kOff;
-  }
+  way_ = TunedWay::Of(*steps, ReadBatch(arguments_), ReadCascades(arguments_));
   std::vector<const ir::Workload*> workloads;
   for (const compiler::ModelKernel& kernel : steps->kernels) workloads.push_back(&kernel.workload);
   target_ = ir::NarrowedTo(target_, workloads);
@@ -372,10 +358,7 @@ absl::Status Tuning::TuneTasks() {
   const double limit = SecondsLeft(budget_, 0, wall_clock_);
   const double judged = limit >= 0 ? std::clamp(0.03 * limit, 0.5, 6.0) : 1;
   ModelJudge judge(context_, {.target = target_.text,
-                              .batch = batch_,
-                              .together = together_,
-                              .cascades = cascades_,
-                              .apart = apart_,
+                              .way = way_,
                               .device_class = host_.device_class,
                               .log_path = path_,
                               .accuracy = accuracy_,

@@ -5,8 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "llvm/IR/IntrinsicsX86.h"
-
 #include "base/core/check.h"
 #include "codegen/llvm_vector_math.h"
 
@@ -101,11 +99,7 @@ llvm::Value* Arith::ToMemory(const Value& value) {
 // The nearest bfloat16 of a float, as 16 bits.
 llvm::Value* Arith::ToBF16(llvm::Value* value, int lanes) {
   llvm::Type* narrow = MemoryType(DType::kBF16, lanes);
-  if (bf16_ && (lanes == 8 || lanes == 16)) {
-    const auto id = lanes == 16 ? llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512
-                                : llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256;
-    return b_.CreateBitCast(b_.CreateIntrinsic(id, {}, {value}), narrow);
-  }
+  if (llvm::Value* at_once = instructions_.ToBf16(b_, value)) return at_once;
   llvm::Type* type = WithLanes(b_.getInt32Ty(), lanes);
   llvm::Value* bits = b_.CreateBitCast(value, type);
   llvm::Value* high = b_.CreateLShr(bits, SplatInt(type, 16));
@@ -248,15 +242,11 @@ Value Arith::FloatMinMax(BinaryOp op, const Value& a, const Value& b) {
     result = pick(a.llvm, b.llvm);
   } else if (safe(ConstantFloat(b.llvm))) {
     result = pick(b.llvm, a.llvm);
-  } else if (avx512_ && a.dtype == DType::kF32 && a.lanes == 16) {
-    // Where b is one of the two kinds of NaN, b itself: one instruction instead of two.
-    constexpr uint32_t kNanToItself = 0x11;
-    result = b_.CreateIntrinsic(
-        llvm::Intrinsic::x86_avx512_mask_fixupimm_ps_512, {},
-        {pick(b.llvm, a.llvm), b.llvm, b_.CreateVectorSplat(16, b_.getInt32(kNanToItself)),
-         b_.getInt32(0), llvm::Constant::getAllOnesValue(b_.getInt16Ty()), b_.getInt32(4)});
   } else {
-    result = b_.CreateSelect(b_.CreateFCmpUNO(b.llvm, b.llvm), b.llvm, pick(b.llvm, a.llvm));
+    llvm::Value* picked = pick(b.llvm, a.llvm);
+    result = instructions_.UnlessNan(b_, b.llvm, picked);
+    if (result == nullptr)
+      result = b_.CreateSelect(b_.CreateFCmpUNO(b.llvm, b.llvm), b.llvm, picked);
   }
   return {result, a.dtype, a.lanes};
 }
@@ -283,7 +273,7 @@ Value Arith::FloatBinary(BinaryOp op, const Value& a, const Value& b) {
     case BinaryOp::kTruncMod: return FloatRemainder(op, a, b);
     case BinaryOp::kMin:
     case BinaryOp::kMax: return FloatMinMax(op, a, b);
-    case BinaryOp::kPow: return wrap(VectorMath(&b_, avx512_).Pow(a.llvm, b.llvm));
+    case BinaryOp::kPow: return wrap(VectorMath(&b_, instructions_).Pow(a.llvm, b.llvm));
     default: break;
   }
   HONE_CHECK(false) << ToString(op) << " of " << ToString(a.dtype);
@@ -291,7 +281,7 @@ Value Arith::FloatBinary(BinaryOp op, const Value& a, const Value& b) {
 }
 
 Value Arith::FloatRemainder(BinaryOp op, const Value& a, const Value& b) {
-  llvm::Value* rest = VectorMath(&b_, avx512_).Fmod(a.llvm, b.llvm);
+  llvm::Value* rest = VectorMath(&b_, instructions_).Fmod(a.llvm, b.llvm);
   if (op == BinaryOp::kTruncMod) return {rest, a.dtype, a.lanes};
   llvm::Value* zero = Splat(rest->getType(), 0);
   llvm::Value* differ =
@@ -327,7 +317,7 @@ Value Arith::FloatUnary(UnaryOp op, const Value& a) {
       return {b_.CreateFCmpOEQ(b_.CreateUnaryIntrinsic(I::fabs, x), infinity), DType::kBool,
               a.lanes};
     }
-    default: return wrap(VectorMath(&b_, avx512_).Unary(op, x));
+    default: return wrap(VectorMath(&b_, instructions_).Unary(op, x));
   }
 }
 

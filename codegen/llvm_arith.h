@@ -2,6 +2,7 @@
 
 #include "llvm/IR/IRBuilder.h"
 
+#include "codegen/llvm_instructions.h"
 #include "ir/expr.h"
 #include "ir/workload.h"
 
@@ -19,18 +20,13 @@ struct Value {
   llvm::Value* memory = nullptr;
 };
 
-/// Extensions whose instructions may stand for arithmetic.
-struct ArithFeatures {
-  bool avx512 = false;
-  bool bf16 = false;  ///< vcvtneps2bf16: takes denormals of f32 for zeros
-};
-
-/// Emits at the builder's insertion point, by instructions of the features where they are quicker.
+/// Emits at the builder's insertion point, by instructions of the machine where it has them.
 /// Operands of different lanes are splatted as needed.
 class Arith {
  public:
-  Arith(llvm::IRBuilder<>* builder, const ArithFeatures& features)
-      : b_(*builder), avx512_(features.avx512), bf16_(features.bf16) {}
+  /// Both must outlive it.
+  Arith(llvm::IRBuilder<>* builder, const Instructions& instructions)
+      : b_(*builder), instructions_(instructions) {}
 
   /// The type of values in registers, and of elements in memory (bool i8, bf16 i16, f16 half).
   llvm::Type* TypeOf(ir::DType dtype, int lanes);
@@ -84,8 +80,7 @@ class Arith {
   llvm::Value* SplatInt(llvm::Type* type, int64_t value);
 
   llvm::IRBuilder<>& b_;
-  bool avx512_;
-  bool bf16_;
+  const Instructions& instructions_;
 };
 
 }  // namespace hone::codegen

@@ -1,7 +1,5 @@
 #include <algorithm>
 
-#include "llvm/IR/IntrinsicsX86.h"
-
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
 
@@ -80,7 +78,7 @@ Value FunctionEmitter::EvalGeneric(const Expr& expr) {
 std::optional<Value> FunctionEmitter::HalfByteAsFloat(const Expr& expr) {
   Expr bits = expr->args[0];
   if (expr->dtype != DType::kF32 || bits->dtype != DType::kI32 || bits->kind != ExprKind::kBinary ||
-      !function_->has_avx512() || vector_.lanes != 16)
+      vector_.lanes != 16 || !function_->instructions().HasTables(arith_.TypeOf(DType::kF32, 16)))
     return std::nullopt;
   int64_t zero = 0;
   if (bits->binary() == BinaryOp::kSub && bits->args[0]->kind == ExprKind::kBinary) {
@@ -95,8 +93,8 @@ std::optional<Value> FunctionEmitter::HalfByteAsFloat(const Expr& expr) {
   llvm::SmallVector<llvm::Constant*, 16> all;
   for (int64_t k = 0; k < 16; ++k)
     all.push_back(llvm::ConstantFP::get(builder_.getFloatTy(), static_cast<double>(k - zero)));
-  llvm::Value* chosen = builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {},
-                                                 {llvm::ConstantVector::get(all), index.llvm});
+  llvm::Value* chosen =
+      function_->instructions().LookUp(builder_, llvm::ConstantVector::get(all), index.llvm);
   return Value{chosen, DType::kF32, 16};
 }
 

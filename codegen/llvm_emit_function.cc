@@ -39,7 +39,7 @@ FunctionEmitter::FunctionEmitter(const ir::LoopNest& nest, const ir::Phase& phas
       builder_(module->getContext()),
       function_(
           BackendsOfKinds().Of(target).NewFunction({&nest, &phase, module, &builder_}, target)),
-      arith_(&builder_, {function_->has_avx512(), function_->has_bf16_products()}),
+      arith_(&builder_, function_->instructions()),
       index_(nest.num_vars, this),
       launch_(ir::LaunchOf(phase)),
       states_(nest.buffers.size()) {

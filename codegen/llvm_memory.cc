@@ -2,7 +2,6 @@
 #include <set>
 
 #include "llvm/Analysis/VectorUtils.h"
-#include "llvm/IR/IntrinsicsX86.h"
 
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
@@ -287,8 +286,7 @@ llvm::Value* FunctionEmitter::LoadFromByteTable(int buffer, const Affine& index)
     table[k] = builder_.CreateAlignedLoad(words, Pointer(buffer, Affine(64 * k)), llvm::Align(1));
   const auto splat = [&](int64_t value) { return llvm::ConstantInt::get(words, value); };
   const auto permute = [&](llvm::Value* low, llvm::Value* at, llvm::Value* high) {
-    return builder_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_d_512, {},
-                                    {low, at, high});
+    return function_->instructions().LookUpOfTwo(builder_, low, at, high);
   };
   llvm::Value* all = MaterialiseVector(index, 32);
   llvm::SmallVector<llvm::Value*, 4> parts;
@@ -311,7 +309,7 @@ Value FunctionEmitter::LoadGathered(int buffer, const Affine& index) {
   const DType dtype = Of(buffer).dtype;
   const bool table = Of(buffer).elements == 256 && Of(buffer).read_only && ir::IsInteger(dtype) &&
                      ir::SizeOf(dtype) == 1 && ir::Interval{0, 255}.Contains(index_.Bounds(index));
-  if (table && function_->has_avx512() && vector_.lanes % 16 == 0)
+  if (table && function_->instructions().HasWordTables() && vector_.lanes % 16 == 0)
     return arith_.FromMemory(LoadFromByteTable(buffer, index), dtype, vector_.lanes);
   llvm::Type* type = arith_.MemoryType(dtype, vector_.lanes);
   llvm::Value* pointers = LanePointers(buffer, index);

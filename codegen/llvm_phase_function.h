@@ -9,6 +9,7 @@
 #include "llvm/IR/Module.h"
 
 #include "base/status.h"
+#include "codegen/llvm_instructions.h"
 #include "ir/per_kind.h"
 #include "ir/stmt.h"
 #include "ir/target.h"
@@ -40,8 +41,11 @@ class PhaseFunction {
 
   /// f32 lanes of a vector: a machine register, or the widest access to memory.
   virtual int lanes() const = 0;
-  /// AVX-512's own instructions may stand for arithmetic.
-  virtual bool has_avx512() const { return false; }
+  /// What may stand for arithmetic; by default nothing. It lives as long as the program.
+  virtual const Instructions& instructions() const {
+    static const Instructions none;
+    return none;
+  }
   /// What x86 has for sums of products of bytes: nothing that may be used, products of pairs
   /// (vpmaddwd), or VNNI's too.
   enum class ByteProducts : uint8_t { kNone, kPairs, kVnni };

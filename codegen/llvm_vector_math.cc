@@ -4,8 +4,6 @@
 #include <limits>
 #include <numbers>
 
-#include "llvm/IR/IntrinsicsX86.h"
-
 #include "base/core/check.h"
 
 // Functions whose formula is the same for float and double.
@@ -146,34 +144,11 @@ Number VectorMath::InDouble(UnaryOp op, const Number& x) {
   return ToFloat(UnaryDouble(op, ToDouble(x)));
 }
 
-// Whether the machine multiplies vectors of this type by powers of two.
-bool VectorMath::HasScaling(const Number& x) const {
-  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x.type());
-  if (vector == nullptr || !avx512_) return false;
-  const auto bits = static_cast<unsigned>(vector->getPrimitiveSizeInBits());
-  return bits == 128 || bits == 256 || bits == 512;
-}
-
 // x * 2^exponent for an integral exponent of at most twice the format's (where the machine has an
 // instruction for it: floor(exponent), any); overflow, underflow and subnormal results as the
 // hardware rounds them.
 Number VectorMath::ScaleByPowerOfTwo(const Number& x, const Number& exponent) {
-  if (HasScaling(x)) {
-    using namespace llvm;
-    const auto bits = static_cast<unsigned>(x.type()->getPrimitiveSizeInBits());
-    const bool d = x.is_double();
-    const auto id = bits == 512   ? (d ? Intrinsic::x86_avx512_mask_scalef_pd_512
-                                       : Intrinsic::x86_avx512_mask_scalef_ps_512)
-                    : bits == 256 ? (d ? Intrinsic::x86_avx512_mask_scalef_pd_256
-                                       : Intrinsic::x86_avx512_mask_scalef_ps_256)
-                                  : (d ? Intrinsic::x86_avx512_mask_scalef_pd_128
-                                       : Intrinsic::x86_avx512_mask_scalef_ps_128);
-    llvm::Type* mask = bits == 512 && !d ? b_.getInt16Ty() : b_.getInt8Ty();
-    llvm::SmallVector<llvm::Value*, 5> arguments = {x.v, exponent.v, x.v,
-                                                    llvm::Constant::getAllOnesValue(mask)};
-    if (bits == 512) arguments.push_back(b_.getInt32(4));  // round as the mode says
-    return x.Of(b_.CreateIntrinsic(id, {}, arguments));
-  }
+  if (llvm::Value* scaled = instructions_.Scale(b_, x.v, exponent.v)) return x.Of(scaled);
   // In two steps: 2^exponent alone may not be representable.
   const Number half = Floor(exponent * 0.5);
   const auto power = [&](const Number& e) {
@@ -199,7 +174,7 @@ Number VectorMath::ScaleByInteger(const Number& x, llvm::Value* biased) {
 }
 
 Number VectorMath::Exp(const Number& x) {
-  if (HasTables(x)) return ExpByTable(x);
+  if (instructions_.HasTables(x.type())) return ExpByTable(x);
   const bool d = x.is_double();
   // Outside these limits the result is 0 or infinity; inside, 2^n stays within reach.
   const Number limited = AtLeast(AtMost(x, d ? 710 : 89), d ? -746 : -104);
@@ -209,7 +184,7 @@ Number VectorMath::Exp(const Number& x) {
   Number rest = Fma(n, d ? -kLn2HighDouble : -kLn2HighFloat, limited);
   rest = Fma(n, d ? -kLn2LowDouble : -kLn2LowFloat, rest);
   const Number mantissa = d ? Polynomial(rest, kExpDouble) : Polynomial(rest, kExpFloat);
-  if (HasScaling(x)) return ScaleByPowerOfTwo(mantissa, n);
+  if (llvm::Value* scaled = instructions_.Scale(b_, mantissa.v, n.v)) return x.Of(scaled);
   return ScaleByInteger(mantissa, biased.Bits());
 }
 

@@ -2,6 +2,7 @@
 
 #include "llvm/IR/IRBuilder.h"
 
+#include "codegen/llvm_instructions.h"
 #include "codegen/llvm_number.h"
 #include "ir/expr.h"
 
@@ -18,7 +19,9 @@ namespace hone::codegen {
 
 class VectorMath {
  public:
-  VectorMath(llvm::IRBuilder<>* builder, bool avx512) : b_(*builder), avx512_(avx512) {}
+  /// Both must outlive it.
+  VectorMath(llvm::IRBuilder<>* builder, const Instructions& instructions)
+      : b_(*builder), instructions_(instructions) {}
 
   /// The transcendental operators of ir::UnaryOp.
   llvm::Value* Unary(ir::UnaryOp op, llvm::Value* x);
@@ -49,12 +52,10 @@ class VectorMath {
   Number SinCos(const Number& x, int quadrants);
   Number SinOf(const Number& rest);
   Number CosOf(const Number& rest);
-  bool HasScaling(const Number& x) const;
   Number ScaleByPowerOfTwo(const Number& x, const Number& exponent);
   Number ScaleByInteger(const Number& x, llvm::Value* biased);
 
   // llvm_vector_math_float.cc
-  bool HasTables(const Number& x) const;
   Number ExpByTable(const Number& x);
   Number TanhFloat(const Number& x);
   Number ErfFloat(const Number& x);
@@ -82,7 +83,7 @@ class VectorMath {
   llvm::Value* ExponentOf(const Number& x);
 
   llvm::IRBuilder<>& b_;
-  bool avx512_;
+  const Instructions& instructions_;
 };
 
 }  // namespace hone::codegen

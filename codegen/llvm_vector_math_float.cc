@@ -1,5 +1,3 @@
-#include "llvm/IR/IntrinsicsX86.h"
-
 #include "codegen/llvm_vector_math.h"
 
 // Functions with a formula of their own for float.
@@ -50,11 +48,6 @@ constexpr double kErfLargeEnd = 4;
 
 }  // namespace
 
-bool VectorMath::HasTables(const Number& x) const {
-  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x.type());
-  return avx512_ && vector != nullptr && !x.is_double() && vector->getNumElements() == 16;
-}
-
 // 2^n * 2^r with n = x log2(e) rounded to sixteenths: 2^n is one of 16 numbers, looked up by n's
 // low bits in two parts, times a power of two. Half of the instructions go to units that do not
 // multiply; 7 multiply.
@@ -64,15 +57,10 @@ Number VectorMath::ExpByTable(const Number& x) {
   const Number n = biased - kRound;
   Number rest = Fma(x, kLog2eLow, Fma(x, kLog2eHigh, -n));
   // Far outside, or infinite, n alone decides; NaN is in n, too.
-  constexpr uint32_t kLeastMagnitudeSignOfFirst = 2;
-  rest = x.Of(b_.CreateIntrinsic(
-      llvm::Intrinsic::x86_avx512_mask_range_ps_512, {},
-      {rest.v, x.Constant(0.0625).v, b_.getInt32(kLeastMagnitudeSignOfFirst), rest.v,
-       llvm::Constant::getAllOnesValue(b_.getInt16Ty()), b_.getInt32(4)}));
+  rest = x.Of(instructions_.ToMagnitude(b_, rest.v, x.Constant(0.0625).v));
   const auto look_up = [&](llvm::ArrayRef<float> table) {
-    return x.Of(
-        b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {},
-                           {llvm::ConstantDataVector::get(b_.getContext(), table), biased.Bits()}));
+    llvm::Value* numbers = llvm::ConstantDataVector::get(b_.getContext(), table);
+    return x.Of(instructions_.LookUp(b_, numbers, biased.Bits()));
   };
   const Number power = look_up(kPower);
   const Number slope = Fma(power, rest, look_up(kPowerRest));

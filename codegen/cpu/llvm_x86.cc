@@ -2,6 +2,7 @@
 
 #include "llvm/IR/IntrinsicsX86.h"
 
+#include "codegen/cpu/llvm_x86_instructions.h"
 #include "codegen/llvm_target.h"
 #include "ir/cpu/cpu_target.h"
 
@@ -40,7 +41,9 @@ class X86Function : public PhaseFunction {
       : PhaseFunction(context), target_(target), b_(*context.builder) {}
 
   int lanes() const override { return target_.lanes; }
-  bool has_avx512() const override { return target_.isa == ir::Isa::kAvx512; }
+  const Instructions& instructions() const override {
+    return X86Instructions(target_.isa == ir::Isa::kAvx512, target_.bf16);
+  }
   ByteProducts byte_products() const override {
     return target_.vnni ? ByteProducts::kVnni : ByteProducts::kPairs;
   }

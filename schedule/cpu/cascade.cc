@@ -337,6 +337,9 @@ class CascadeRule final : public CpuRule {
     for (size_t k = 0; k < chain.layers.size(); ++k) {
       sketch.tables.push_back(TableOf(chain, k, target));
       TileChoice tile = NominalOf(w, chain, k, *best, target);
+      const std::vector<int64_t> row = {tile.rows, tile.vectors};
+      std::vector<std::vector<int64_t>>& rows = sketch.tables.back().rows;
+      if (std::ranges::find(rows, row) == rows.end()) rows.push_back(row);
       form.nominal.Add(tile.rows);
       form.nominal.Add(tile.vectors);
     }

@@ -90,7 +90,7 @@ class ChainFinder {
     return false;
   }
 
-  // Of the maps only those stay that store a layer, and costly preparations of inputs.
+  // The maps that stay are those that store a layer, and costly preparations of inputs.
   bool InlineMaps() {
     for (int id : LiveStages(w_.schedule())) {
       const ir::Stage stage = w_.stage(id);

@@ -57,7 +57,7 @@ std::vector<int64_t> RowsOfBands(const CascadeChain& chain);
 /// layer is not a plain product, stored by a map.
 std::vector<int64_t> BlocksOfCascade(const TraceWriter& writer, const CascadeChain& chain);
 
-/// Of a Sketch of CascadeSketches(): multiply-adds of its nominal values over those without bands.
+/// Multiply-adds of the nominal values of a Sketch of CascadeSketches() over those without bands.
 double NominalWorkOfBands(const Sketch& sketch);
 
 }  // namespace hone::schedule

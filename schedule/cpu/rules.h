@@ -83,7 +83,7 @@ void ScheduleTileLoops(TraceWriter& writer, const TileForm& form);
 /// Computes the anchor in registers at a loop of its owner's, with those loops.
 void ScheduleAnchorInside(TraceWriter& writer, const TileForm& form, const std::string& tile_loop);
 /// The tile of an owner that is itself computed at a loop: no loop is parallel, nothing is packed.
-/// Of `padding` only whether the row axis's borders are peeled counts.
+/// What counts of `padding` is only whether the row axis's borders are peeled.
 void ScheduleTileInside(TraceWriter& writer, const TileForm& form, const TileChoice& choice,
                         Padding padding = Padding::kGuard);
 /// Computes the Stage that prepares the input at the outermost row loop of the owner, into scratch,

@@ -15,7 +15,7 @@ namespace {
 /// Columns.
 constexpr size_t kThreadsY = 0, kRows = 1, kThreadsX = 2, kVectors = 3, kDepth = 4, kParts = 5;
 constexpr int64_t kMostSharedBytes = 48 << 10;
-/// Of a product's sum, in products of their own.
+/// Parts of a product's sum, each a product of its own.
 constexpr int64_t kMostParts = 16;
 
 BlockTile TileOf(const Values& v) {

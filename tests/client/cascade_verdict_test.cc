@@ -54,7 +54,8 @@ class CascadeVerdictTest : public ::testing::Test {
     onnx::NodeProto& depthwise = model.Node("Conv", {"b", "d"}, {"c"});
     graph::SetInts(depthwise, "pads", {1, 1, 1, 1});
     graph::SetInt(depthwise, "group", wide);
-    model.Node("Conv", {"c", "p"}, {"y"});
+    model.Node("Conv", {"c", "p"}, {"e"});
+    model.Node("GlobalAveragePool", {"e"}, {"y"});
     ASSERT_TRUE(WriteFileAtomically(path, model.Bytes()).ok());
   }
 

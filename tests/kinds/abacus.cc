@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/core/check.h"
 #include "costmodel/features.h"
@@ -68,18 +69,23 @@ class Limits final : public graph::KindLimits {
   graph::GroupLimits Of(const ir::Target&) const override { return {.row_bytes = 0}; }
 };
 
-/// The first loop of the last Stage is cut into blocks, or launched.
+/// The first loop of the last Stage is launched, or its last one is cut into blocks that are
+/// vectors.
 class Blocks final : public schedule::SketchRule {
  public:
   absl::Status Emit(const schedule::Sketch&, const schedule::Values& values,
                     schedule::TraceWriter& writer) const override {
     const ir::Stage& last = writer.workload().stages.back();
-    if (last.spatial.empty() || last.scan >= 0) return writer.status();
-    const std::string loop = last.name + ".i0";
-    if (values[0] > 1) {
-      writer.Emit("split(" + loop + ", " + std::to_string(values[0]) + ")");
-    } else {
-      writer.Emit("parallel(" + loop + ", 1)");
+    if (values[0] == 1) {
+      if (!last.spatial.empty() && last.scan < 0) writer.Emit("parallel(" + last.name + ".i0, 1)");
+      return writer.status();
+    }
+    const std::vector<ir::Stage> stages = writer.workload().stages;
+    for (const ir::Stage& stage : stages) {
+      if (stage.spatial.empty() || stage.scan >= 0) continue;
+      const std::string loop = stage.name + ".i" + std::to_string(stage.num_spatial() - 1);
+      writer.Emit("split(" + loop + ", " + std::to_string(values[0]) + ", mask)");
+      writer.Emit("vectorize(" + loop + ".1)");
     }
     return writer.status();
   }

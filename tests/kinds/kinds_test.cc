@@ -70,7 +70,7 @@ TEST(Kinds, ASpaceHoldsTheSketchesOfItsKind) {
     ASSERT_TRUE(trace.ok()) << trace.status();
     EXPECT_EQ(space.Locate(schedule::ToText(*trace)), id);
   }
-  EXPECT_EQ(schedule::ToText(*space.TraceOf(3)), "split(s0.i0, 8)\n");
+  EXPECT_EQ(schedule::ToText(*space.TraceOf(3)), "split(s0.i1, 8, mask)\nvectorize(s0.i1.1)\n");
   EXPECT_EQ(schedule::ToText(*space.TraceOf(0)), "parallel(s0.i0, 1)\n");
   const costmodel::FeatureExtractor features(space);
   EXPECT_EQ(features.AnalyticSeconds(3), 1.0 / 8);

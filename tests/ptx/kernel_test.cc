@@ -16,6 +16,7 @@
 #include "schedule/space.h"
 #include "tests/ptx/run_ptx.h"
 #include "tests/schedule/examples.h"
+#include "tests/schedule/in_memory.h"
 #include "tests/schedule/nest_check.h"
 #include "tests/schedule/random_trace.h"
 #include "tests/schedule/random_workload.h"

@@ -100,16 +100,18 @@ std::vector<uint64_t> PointsOf(const Space& space) {
 
 TEST(CascadeRule, PointsEqualTheInterpreterAndAreReadAgain) {
   constexpr uint64_t kSeed = 1501;
-  constexpr int kPointsOfAChain = 24;
+  constexpr int kPointsOfAChain = 12;
   std::cout << "seed " << kSeed << "\n";
   Random random(kSeed);
+  int spaces_with_choice = 0;
   for (const std::string& text : Chains()) {
     const ir::Workload workload = WorkloadOf(text);
     std::vector<ir::InterpretedTensor> expected;
     for (const char* target : kTargets) {
       const Space space(workload, TargetOf(target), ir::AccuracyClass::kDefault);
       const std::vector<uint64_t> ids = PointsOf(space);
-      ASSERT_GE(ids.size(), 4U) << text;
+      ASSERT_FALSE(ids.empty()) << text;
+      if (ids.size() >= 4) ++spaces_with_choice;
       for (int k = 0; k < kPointsOfAChain / 2; ++k) {
         const uint64_t id = k == 0 ? space.DefaultId() : ids[random.Below(ids.size())];
         const Space::Point point = space.PointOf(id);
@@ -126,6 +128,7 @@ TEST(CascadeRule, PointsEqualTheInterpreterAndAreReadAgain) {
       }
     }
   }
+  EXPECT_GE(spaces_with_choice, 12) << "of 14; where one vector holds all channels there is little";
 }
 
 TEST(CascadeRule, IsTheDefaultOfChainsAndKeepsOnlyABandBetweenTheLayers) {

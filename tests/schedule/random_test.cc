@@ -10,6 +10,7 @@
 
 #include "ir/stmt.h"
 #include "tests/codegen/kernel.h"
+#include "tests/schedule/in_memory.h"
 #include "tests/schedule/nest_check.h"
 #include "tests/schedule/random_trace.h"
 #include "tests/schedule/random_workload.h"

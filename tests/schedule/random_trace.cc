@@ -9,7 +9,6 @@
 #include "schedule/nest_builder.h"
 
 namespace hone::schedule {
-
 namespace {
 
 /// Proposes instructions and keeps those that apply.
@@ -34,7 +33,7 @@ class Generator {
       for (int id : LiveStages(s_)) Annotate(id);
     }
     use_.stages = static_cast<int>(LiveStages(s_).size());
-    for (int id : LiveStages(s_)) CountPlace(id);
+    CountPlaces(s_, &use_);
     return trace_;
   }
 
@@ -150,12 +149,9 @@ class Generator {
     const size_t blocked = r_.Below(t.shape.size());
     const int64_t block = r_.Between(2, 5);
     for (size_t d = 0; d < t.shape.size(); ++d) {
-      if (d == blocked) {
-        dims.push_back(fmt::format("i{}/{}", d, block));
-        dims.push_back(fmt::format("i{}%{}", d, block));
-      } else {
-        dims.push_back(fmt::format("i{}", d));
-      }
+      const std::string dim = fmt::format("i{}", d);
+      if (d == blocked) dims.push_back(fmt::format("{}%{}", dim, block));
+      dims.push_back(d == blocked ? fmt::format("{}/{}", dim, block) : dim);
     }
     r_.Shuffle(dims);
     Try(fmt::format("{} = pack({}, {}, [{}])", NewName(), Name(id), t.name, fmt::join(dims, ",")));
@@ -386,14 +382,13 @@ class Generator {
                               schedule(producer).storage == Storage::kRegister;
     if (in_registers && !r_.Chance(0.05)) return;
     const int loop = r_.Pick(schedule(id).order);
-    if (schedule(id).loops[static_cast<size_t>(loop)].kind == ir::LoopKind::kVector &&
-        !r_.Chance(0.05))
-      return;
+    const ir::LoopKind kind = schedule(id).loops[static_cast<size_t>(loop)].kind;
+    if (kind == ir::LoopKind::kVector && !r_.Chance(0.05)) return;
     Try(fmt::format("prefetch({}, {}, {})", LoopName(id, loop),
                     s_.workload.tensors[static_cast<size_t>(tensor)].name, r_.Between(1, 4)));
   }
 
-  std::string LoopName(int id, int loop) const {
+  const std::string& LoopName(int id, int loop) const {
     return schedule(id).loops[static_cast<size_t>(loop)].name;
   }
 
@@ -451,8 +446,8 @@ class Generator {
   bool ShareAmongLanes(int owner) {
     const int spatial = stage(owner).num_spatial();
     if (spatial < 1 || spatial > 2) return false;
-    const std::string name = Name(owner), first = name + ".i0", terms = name + ".r0";
-    const std::string lane = terms + ".1";
+    const std::string name = Name(owner), first = name + ".i0", terms = name + ".r0",
+                      lane = terms + ".1";
     if (!Try(fmt::format("split({}, {}, mask)", first, r_.Between(1, 5))) ||
         !Try(fmt::format("split({}, {}, mask)", terms, int64_t{2} << r_.Below(5))))
       return false;
@@ -485,14 +480,6 @@ class Generator {
     Try(fmt::format("bind({}.1, thread.x)", last));
   }
 
-  void CountPlace(int id) {
-    static const char* kStorage[] = {"memory", "register", "shared"};
-    const StageSchedule& s = schedule(id);
-    if (s.place == Place::kRoot) ++use_.counts["place root"];
-    if (s.place == Place::kAt)
-      ++use_.counts[fmt::format("place {}", kStorage[static_cast<int>(s.storage)])];
-  }
-
   Schedule s_;
   Random& r_;
   TraceUse& use_;
@@ -506,19 +493,6 @@ class Generator {
 Trace MakeTrace(const ir::Workload& workload, Random& random, const std::string& kind,
                 TraceUse* use) {
   return Generator(workload, random, use).Run(kind);
-}
-
-Trace InMemory(Trace trace) {
-  for (Instruction& i : trace.instructions) {
-    if (i.primitive != "compute_at" && i.primitive != "cache_write" && i.primitive != "cache_read")
-      continue;
-    std::replace(i.positional.begin(), i.positional.end(), std::string("register"),
-                 std::string("memory"));
-    for (auto& [key, value] : i.named) {
-      if (key == "storage" && value == "register") value = "memory";
-    }
-  }
-  return trace;
 }
 
 }  // namespace hone::schedule
