@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "ir/async_copy.h"
 #include "ir/combiner.h"
 #include "ir/lanes.h"
 #include "schedule/nest_builder.h"
@@ -97,7 +98,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
   std::vector<Stmt> parts;
   bool partial = false;
   if (walk.initialised) {
-    HONE_ASSIGN_OR_RETURN(Stmt identity, IdentityNest(instance, position));
+    HONE_ASSIGN_OR_RETURN(Stmt identity, IdentityNest(instance, position, lanes));
     HONE_ASSIGN_OR_RETURN(Stmt load, TileCopy(instance, position, true, &partial));
     // What is not loaded must still begin somewhere.
     const bool always = range.high <= 0 || partial;
@@ -193,7 +194,7 @@ absl::StatusOr<Stmt> NestBuilder::SpatialNest(
   return e.stmt;
 }
 
-absl::StatusOr<Stmt> NestBuilder::IdentityNest(Instance& instance, size_t position) {
+absl::StatusOr<Stmt> NestBuilder::IdentityNest(Instance& instance, size_t position, bool lanes) {
   const ir::Stage& stage = s_.workload.stages[instance.stage];
   return SpatialNest(instance, position, [&](Instance& at) -> absl::StatusOr<Emitted> {
     std::vector<Expr> axes = AxisValues(at);
@@ -206,7 +207,8 @@ absl::StatusOr<Stmt> NestBuilder::IdentityNest(Instance& instance, size_t positi
                                  ir::Identity(stage.combiner, t.dtype, static_cast<int>(k))));
     }
     e.stmt = stores.size() == 1 ? stores[0] : ir::Block(std::move(stores));
-    e.domain = DomainGuards(at, axes, Inner::kGivesAll);
+    // All lanes meet, those of points that do not exist too, and give what they have.
+    if (!lanes) e.domain = DomainGuards(at, axes, Inner::kGivesAll);
     return e;
   });
 }
@@ -262,6 +264,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::StoreLeaf(Instance& instance) 
         ir::Select(OfWholeVectors(inside, ranges_), values[0], ir::Const(values[0]->dtype, 0));
   e.stmt = ir::StoreTuple(std::move(buffers), ResultIndex(instance, 0, axes), std::move(values),
                           stage.combiner);
+  if (pipeline_ != nullptr) e.stmt = ir::AsyncStore(e.stmt);
   return e;
 }
 
