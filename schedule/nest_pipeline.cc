@@ -74,7 +74,16 @@ absl::Status NestBuilder::AttachAhead(Instance& instance, size_t position,
   out->push_back(ir::Sync());
   if (extent >= node.stages) {
     const Expr later = now + (node.stages - 1);
-    HONE_ASSIGN_OR_RETURN(Stmt ahead, copies(later));
+    // Inside of the condition below the loop is that much shorter: no slice sticks out.
+    int var = -1;
+    ir::Visit(now, [&](const ir::ExprNode& e) {
+      if (e.kind == ir::ExprKind::kVar) var = e.id;
+    });
+    const int64_t whole = std::exchange(ranges_.extent[var], extent - (node.stages - 1));
+    auto made = copies(later);
+    ranges_.extent[var] = whole;
+    if (!made.ok()) return made.status();
+    Stmt ahead = *std::move(made);
     out->push_back(ir::If(ir::Lt(later, ir::Int(extent)), std::move(ahead)));
   }
   out->push_back(ir::CommitCopies());

@@ -75,7 +75,7 @@ TEST(PipelineTest, CopiesGoAroundTheRegisters) {
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_GT(CountOf(*text, "cp.async.cg.shared.global"), 0U) << *text;
   EXPECT_EQ(CountOf(*text, "st.shared"), 0U) << "every element is copied\n" << *text;
-  EXPECT_GT(CountOf(*text, "cp.async.wait_group 1"), 0U) << *text;
+  EXPECT_GT(CountOf(*text, "cp.async.wait_group \t1"), 0U) << *text;
   SystemMonotonicClock clock;
   for (const auto& assembler : codegen::AssemblersHere(clock)) {
     const auto made = assembler->Assemble(*text, "sm_80");
