@@ -6,6 +6,7 @@
 
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
+#include "ir/async_copy.h"
 #include "ir/lanes.h"
 
 // Statements: loops, conditions, stores.
@@ -72,14 +73,23 @@ void FunctionEmitter::EmitStmt(const Stmt& stmt) {
     case StmtKind::kIf: EmitIf(*stmt); return;
     case StmtKind::kStore: EmitStore(*stmt); return;
     case StmtKind::kFill: EmitFill(*stmt); return;
-    case StmtKind::kSync: ir::LanesOf(*stmt) > 0 ? EmitLanes(*stmt) : EmitSync(); return;
+    case StmtKind::kSync: ir::LanesOf(*stmt) > 0 ? EmitLanes(*stmt) : EmitSync(*stmt); return;
     case StmtKind::kFail: EmitFail(*stmt); return;
     case StmtKind::kPrefetch: EmitPrefetch(*stmt); return;
   }
 }
 
 // Nothing loaded before holds afterwards, unless one thread runs the whole nest.
-void FunctionEmitter::EmitSync() {
+void FunctionEmitter::EmitSync(const StmtNode& node) {
+  if (ir::IsCommit(node)) {
+    function_->CommitCopies();
+    return;
+  }
+  if (const int64_t groups = ir::AwaitedGroups(node); groups >= 0) {
+    function_->AwaitCopies(groups);
+    Boundary();
+    return;
+  }
   if (mask_ != nullptr || vector_.lanes > 1) {
     Fail("a barrier inside a vector loop");
   } else if (function_->Barrier()) {
@@ -438,6 +448,7 @@ void FunctionEmitter::EmitStore(const StmtNode& node) {
     }
   }
   const Affine index = index_.Decompose(node.index);
+  if (ir::IsAsyncStore(node) && EmitCopy(node, index)) return;
   if (node.combiner == Combiner::kNone) {
     const std::vector<Value> values = EvalValues(node);
     for (size_t k = 0; k < values.size(); ++k) Store(node.buffers[k], index, values[k]);

@@ -102,7 +102,8 @@ class FunctionEmitter : private OpaqueSource {
   void EmitIf(const ir::StmtNode& node);
   void EmitFill(const ir::StmtNode& node);
   void EmitFail(const ir::StmtNode& node);
-  void EmitSync();
+  void EmitSync(const ir::StmtNode& node);
+  bool EmitCopy(const ir::StmtNode& node, const Affine& index);
   void EmitLanes(const ir::StmtNode& node);
   void EmitPrefetch(const ir::StmtNode& node);
   void EmitFillLoop(int buffer, int64_t elements, const Value& value);

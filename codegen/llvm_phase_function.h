@@ -97,6 +97,17 @@ class PhaseFunction {
   virtual llvm::Value* OtherLane(llvm::Value* /*value*/, int64_t /*apart*/, int64_t /*lanes*/) {
     return nullptr;
   }
+  /// Begins to copy 4 or 16 bytes, aligned so, from an argument to shared memory. `wanted` (i1):
+  /// false: zeros are written and nothing is read; null: true. False: the machine has no such
+  /// copies.
+  virtual bool CopyAsync(llvm::Value* /*to*/, llvm::Value* /*from*/, int /*bytes*/,
+                         llvm::Value* /*wanted*/) {
+    return false;
+  }
+  /// Ends a group of copies; waits until so many groups are left. Without copies there is nothing
+  /// to do.
+  virtual void CommitCopies() {}
+  virtual void AwaitCopies(int64_t /*groups*/) {}
   /// A hint that this address will be read.
   virtual void Prefetch(llvm::Value* pointer) = 0;
   /// Ends the phase with a result other than 0; the builder's block is closed.

@@ -6,9 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "ir/async_copy.h"
 #include "ir/evaluate.h"
 #include "ir/lanes.h"
-#include "ir/loop_memory.h"
+#include "ir/loop_machine.h"
 #include "ir/value.h"
 
 namespace hone::ir {
@@ -22,30 +23,6 @@ bool IsThreadLoop(LoopKind kind) {
 bool IsBlockLoop(LoopKind kind) { return kind == LoopKind::kBlockX || kind == LoopKind::kBlockY; }
 /// Iterations of these run at the same time, each with registers and scratch of its own.
 bool IsConcurrent(LoopKind kind) { return kind == LoopKind::kParallel || IsBlockLoop(kind); }
-
-/// One thread of execution: where it stands in nested statements, its variables and its own memory.
-struct Machine {
-  struct Frame {
-    const StmtNode* node;
-    size_t next = 0;
-    int64_t iteration = 0;
-  };
-
-  std::vector<Frame> frames;
-  std::vector<int64_t> vars;
-  std::vector<LoopMemory> registers;  ///< by buffer; empty ones for other scopes
-  LoopMemory scratch{0};
-  int concurrent = 0;     ///< number of the parallel iteration or block
-  int thread = 0;         ///< number in the block
-  bool in_block = false;  ///< runs as a GPU thread, may sync
-  const StmtNode* waits_at = nullptr;
-
-  void Push(const StmtNode& node) { frames.push_back({&node}); }
-  void Unset() {
-    for (LoopMemory& memory : registers) memory.Unset();
-    scratch.Unset();
-  }
-};
 
 class LoopNestRunner : public ExprEvaluator {
  public:
@@ -131,14 +108,14 @@ class LoopNestRunner : public ExprEvaluator {
     phase_ = number;
     step_ = step;
     for (LoopMemory& memory : arguments_) memory.NextEpoch();
-    Machine machine = NewMachine();
+    LoopMachine machine = NewMachine();
     machine.Push(*nest_.phases[Index(number)].body);
     Enter(&machine);
     Advance(&machine);
   }
 
-  Machine NewMachine() const {
-    Machine machine;
+  LoopMachine NewMachine() const {
+    LoopMachine machine;
     // An unbound variable puts every index out of range.
     machine.vars.assign(Index(nest_.num_vars), int64_t{1} << 40);
     for (const Buffer& buffer : nest_.buffers) {
@@ -150,10 +127,10 @@ class LoopNestRunner : public ExprEvaluator {
   }
 
   /// Runs until the end (true) or a sync (false).
-  bool Advance(Machine* machine) {
+  bool Advance(LoopMachine* machine) {
     while (!machine->frames.empty() && !failed()) {
       machine_ = machine;
-      Machine::Frame& frame = machine->frames.back();
+      LoopMachine::Frame& frame = machine->frames.back();
       const StmtNode& node = *frame.node;
       if (frame.next < node.body.size()) {
         machine->Push(*node.body[frame.next++]);
@@ -172,7 +149,7 @@ class LoopNestRunner : public ExprEvaluator {
   }
 
   /// Does what the statement on top does at its beginning; simple ones are over after it.
-  void Enter(Machine* machine) {
+  void Enter(LoopMachine* machine) {
     machine_ = machine;
     const StmtNode& node = *machine->frames.back().node;
     switch (node.kind) {
@@ -185,6 +162,14 @@ class LoopNestRunner : public ExprEvaluator {
       case StmtKind::kFill: FillBuffer(node); break;
       case StmtKind::kPrefetch: break;
       case StmtKind::kSync:
+        if (IsCommit(node)) {
+          ++machine->groups;
+          break;
+        }
+        if (AwaitedGroups(node) >= 0) {
+          LandCopies(machine->groups - AwaitedGroups(node));
+          break;
+        }
         if (!machine->in_block) Wrong("a sync outside of thread loops");
         machine->waits_at = &node;
         break;
@@ -196,7 +181,7 @@ class LoopNestRunner : public ExprEvaluator {
     machine->frames.pop_back();
   }
 
-  void EnterLoop(const StmtNode& node, Machine* machine) {
+  void EnterLoop(const StmtNode& node, LoopMachine* machine) {
     if (Index(node.var) >= machine->vars.size()) {
       Wrong("variable v" + std::to_string(node.var) + " is not below num_vars");
       return;
@@ -223,7 +208,7 @@ class LoopNestRunner : public ExprEvaluator {
     }
   }
 
-  void BeginIteration(const StmtNode& node, int64_t iteration, Machine* machine) {
+  void BeginIteration(const StmtNode& node, int64_t iteration, LoopMachine* machine) {
     machine->vars[Index(node.var)] = iteration;
     if (!IsConcurrent(node.loop)) return;
     if (iteration > 0) ++machine->concurrent;
@@ -235,7 +220,7 @@ class LoopNestRunner : public ExprEvaluator {
     }
   }
 
-  void Leave(Machine* machine) {
+  void Leave(LoopMachine* machine) {
     const StmtNode& node = *machine->frames.back().node;
     if (node.kind == StmtKind::kFor && IsConcurrent(node.loop)) {
       machine->concurrent /= static_cast<int>(node.extent);
@@ -244,7 +229,7 @@ class LoopNestRunner : public ExprEvaluator {
   }
 
   /// The threads of a block: nested thread loops, then one body for all of them.
-  void RunThreads(const StmtNode& outer, Machine* block) {
+  void RunThreads(const StmtNode& outer, LoopMachine* block) {
     std::vector<const StmtNode*> loops = {&outer};
     while (loops.back()->body.size() == 1 && loops.back()->body[0]->kind == StmtKind::kFor &&
            IsThreadLoop(loops.back()->body[0]->loop)) {
@@ -256,9 +241,9 @@ class LoopNestRunner : public ExprEvaluator {
         loops, [](const StmtNode* loop) { return loop->loop != LoopKind::kThreadX; });
     int64_t count = 1;
     for (const StmtNode* loop : loops) count *= loop->extent;
-    std::vector<Machine> threads;
+    std::vector<LoopMachine> threads;
     for (int64_t t = 0; t < count; ++t) {
-      Machine thread = NewMachine();
+      LoopMachine thread = NewMachine();
       thread.vars = block->vars;
       thread.concurrent = block->concurrent;
       thread.thread = static_cast<int>(t);
@@ -270,7 +255,7 @@ class LoopNestRunner : public ExprEvaluator {
       threads.push_back(std::move(thread));
     }
     ++interval_;
-    for (Machine& thread : threads) {
+    for (LoopMachine& thread : threads) {
       thread.Push(*body);
       Enter(&thread);
     }
@@ -282,9 +267,9 @@ class LoopNestRunner : public ExprEvaluator {
   }
 
   /// Every thread up to its next sync; false when all are at their end.
-  bool RunToSync(std::vector<Machine>* threads) {
+  bool RunToSync(std::vector<LoopMachine>* threads) {
     do {
-      for (Machine& thread : *threads) {
+      for (LoopMachine& thread : *threads) {
         if (thread.waits_at == nullptr) Advance(&thread);
         if (failed()) return false;
       }
@@ -292,7 +277,7 @@ class LoopNestRunner : public ExprEvaluator {
     if (failed()) return false;
     size_t waiting = 0;
     const StmtNode* place = nullptr;
-    for (const Machine& thread : *threads) {
+    for (const LoopMachine& thread : *threads) {
       if (thread.waits_at == nullptr) continue;
       ++waiting;
       if (place != nullptr && place != thread.waits_at) Wrong("threads wait at different syncs");
@@ -300,14 +285,14 @@ class LoopNestRunner : public ExprEvaluator {
     }
     if (waiting == 0) return false;
     if (waiting != threads->size()) Wrong("a sync that not all threads of the block reach");
-    for (Machine& thread : *threads) thread.waits_at = nullptr;
+    for (LoopMachine& thread : *threads) thread.waits_at = nullptr;
     ++interval_;
     return true;
   }
 
   /// Lets the groups of lanes that wait for each other go on. False: no thread waits so, or one of
   /// a group does not come.
-  bool LanesMeet(std::span<Machine> threads) {
+  bool LanesMeet(std::span<LoopMachine> threads) {
     bool met = false;
     for (size_t k = 0; k < threads.size(); ++k) {
       const StmtNode* const place = threads[k].waits_at;
@@ -316,9 +301,9 @@ class LoopNestRunner : public ExprEvaluator {
       machine_ = &threads[k];
       const size_t first = k / lanes * lanes;
       const auto group = threads.subspan(first, std::min(lanes, threads.size() - first));
-      const bool whole = group.size() == lanes && std::ranges::all_of(group, [&](const Machine& m) {
-                           return m.waits_at == place;
-                         });
+      const bool whole =
+          group.size() == lanes &&
+          std::ranges::all_of(group, [&](const LoopMachine& m) { return m.waits_at == place; });
       if (!whole) {
         Wrong("lanes of a group that do not all come to it");
         return false;
@@ -330,7 +315,7 @@ class LoopNestRunner : public ExprEvaluator {
     return met;
   }
 
-  void CombineGroup(const StmtNode& node, std::span<Machine> group) {
+  void CombineGroup(const StmtNode& node, std::span<LoopMachine> group) {
     const int buffer = node.buffers[0];
     if (nest_.buffers[Index(buffer)].scope != Scope::kRegister) {
       Wrong("lanes combine what is not in registers");
@@ -339,7 +324,7 @@ class LoopNestRunner : public ExprEvaluator {
     const DType dtype = nest_.buffers[Index(buffer)].dtype;
     std::vector<int64_t> indices;
     std::vector<Value> values;
-    for (Machine& lane : group) {
+    for (LoopMachine& lane : group) {
       machine_ = &lane;
       indices.push_back(EvaluateIndex(*node.index, lane.vars));
       values.push_back(ValueOf(ReadAt(buffer, indices.back())));
@@ -374,8 +359,24 @@ class LoopNestRunner : public ExprEvaluator {
         values[k] = Apply(OperatorOf(node.combiner), dtype, old, values[k]);
       }
     }
-    for (size_t k = 0; k < values.size(); ++k)
-      WriteAt(node.buffers[k], index, node.values[k]->dtype, values[k]);
+    for (size_t k = 0; k < values.size(); ++k) {
+      const DType dtype = node.values[k]->dtype;
+      if (IsAsyncStore(node)) {
+        machine_->copies.push_back({node.buffers[k], index, dtype, values[k], machine_->groups});
+        // It may land at once or late: until it is waited for, there is neither old nor new.
+        values[k] = ir::IsFloat(dtype) ? Value{.f = LoopMachine::kOnItsWay} : Value{.i = -1};
+      }
+      WriteAt(node.buffers[k], index, dtype, values[k]);
+    }
+  }
+
+  /// This thread's copies of groups below a number land.
+  void LandCopies(int64_t groups) {
+    std::vector<LoopMachine::Copy>& copies = machine_->copies;
+    for (const LoopMachine::Copy& copy : copies) {
+      if (copy.group < groups) WriteAt(copy.buffer, copy.index, copy.dtype, copy.value);
+    }
+    std::erase_if(copies, [&](const LoopMachine::Copy& copy) { return copy.group < groups; });
   }
 
   static BinaryOp OperatorOf(Combiner combiner) {
@@ -463,7 +464,7 @@ class LoopNestRunner : public ExprEvaluator {
         ToText(std::make_shared<StmtNode>(*machine_->frames.back().node), nest_);
     text += ", " + statement.substr(0, statement.find('\n'));
     const char* separator = " with ";
-    for (const Machine::Frame& frame : machine_->frames) {
+    for (const LoopMachine::Frame& frame : machine_->frames) {
       if (frame.node->kind != StmtKind::kFor || Index(frame.node->var) >= machine_->vars.size())
         continue;
       text += separator + ("v" + std::to_string(frame.node->var)) + "=" +
@@ -480,7 +481,7 @@ class LoopNestRunner : public ExprEvaluator {
   const LoopNestChecks checks_;
   std::vector<LoopMemory> arguments_;
   std::vector<LoopMemory> common_;  ///< tables and shared memory, by buffer
-  Machine* machine_ = nullptr;
+  LoopMachine* machine_ = nullptr;
   int phase_ = 0;
   int64_t step_ = 0;
   uint32_t interval_ = 0;  ///< of the block that runs, between two barriers

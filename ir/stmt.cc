@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/core/check.h"
+#include "ir/async_copy.h"
 #include "ir/lanes.h"
 #include "ir/text.h"
 
@@ -58,7 +59,7 @@ class StmtPrinter {
   }
 
   std::string StoreText(const StmtNode& stmt) const {
-    std::string text;
+    std::string text = IsAsyncStore(stmt) ? "async " : "";
     for (size_t k = 0; k < stmt.buffers.size(); ++k) {
       if (k > 0) text += ", ";
       text += BufferName(stmt.buffers[k]) + "[" + ToText(stmt.index, names_) + "]";
@@ -74,6 +75,8 @@ class StmtPrinter {
   }
 
   std::string SyncText(const StmtNode& stmt) const {
+    if (IsCommit(stmt)) return "commit";
+    if (AwaitedGroups(stmt) >= 0) return "wait " + std::to_string(AwaitedGroups(stmt));
     if (LanesOf(stmt) == 0) return "sync";
     return "lanes " + std::to_string(LanesOf(stmt)) + ": " + BufferName(stmt.buffers[0]) + "[" +
            ToText(stmt.index, names_) + "] " + std::string(ToString(stmt.combiner)) + "=";

@@ -79,6 +79,7 @@ Expr NestBuilder::FlatIndex(const Location& location, const std::vector<Expr>& i
     Expr i = location.whole() ? indices[d] : indices[d] - location.low[d];
     flat = flat + i * location.strides[d];
   }
+  if (location.slot) flat = flat + location.slot;
   return ir::Simplify(flat, ranges_);
 }
 

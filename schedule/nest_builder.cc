@@ -225,7 +225,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::Loops(Instance& instance, size
   }
   if (reduce && !walk.initialised) {
     walk.initialised = true;
-    HONE_ASSIGN_OR_RETURN(Stmt init, IdentityNest(instance, position));
+    HONE_ASSIGN_OR_RETURN(Stmt init, IdentityNest(instance, position, false));
     HONE_ASSIGN_OR_RETURN(Emitted update, Loops(instance, position, walk));
     walk.initialised = false;
     update.stmt = Guard(std::move(update.stmt), update.value);
@@ -290,6 +290,13 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instanc
     PlaceGuards(e, thread ? -1 : var);
     e.stmt = ir::For(var, segment.count, KindOf(instance.stage, position), std::move(e.stmt));
   }
+  if (!e.before.empty()) {
+    std::vector<Stmt> parts = std::exchange(e.before, {});
+    parts.push_back(std::move(e.stmt));
+    // A next run of the loop begins with tiles that some thread may still read.
+    if (position > 0 && IsRepeated(instance, position - 1)) parts.push_back(ir::Sync());
+    e.stmt = ir::Block(std::move(parts));
+  }
   if (!only) PlaceGuards(e, -1);
   return e;
 }
@@ -330,15 +337,27 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
   std::vector<std::pair<int, Location>> saved;  // of what is computed here
   std::map<int, Instance> needed;
   bool shared = false;
+  std::vector<Stmt> before;
+  const bool ahead =
+      walk.attach && stage.loops[loop].stages > 1 && ExtentOf(s_, instance, loop) > 1;
   if (walk.attach) {
     HONE_RETURN_IF_ERROR(CheckCarriedInside(instance, position));
     for (int q : stage_order_) {
       if (!AttachedAt(q, instance.stage, loop)) continue;
       for (int r : s_.workload.stages[q].results) saved.emplace_back(r, location_[r]);
     }
+    if (saved.empty() && ahead) {
+      return absl::InvalidArgumentError(fmt::format("pipeline({}, {}): nothing is computed there",
+                                                    stage.loops[loop].name,
+                                                    stage.loops[loop].stages));
+    }
     if (!saved.empty()) {
       needed = needed_;
-      HONE_RETURN_IF_ERROR(Attach(instance, position, &body, &shared));
+      if (ahead)
+        HONE_RETURN_IF_ERROR(AttachAhead(instance, position, &before, &body));
+      else
+        HONE_RETURN_IF_ERROR(Attach(instance, position, &body, &shared));
+      shared |= ahead;
     }
   }
   const bool tile = walk.attach && stage.cache_write && stage.cache_write->loop == loop;
@@ -361,9 +380,10 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
     e.value.clear();
     body.push_back(e.stmt);
     // The next iteration overwrites what is in shared memory: not before all threads have read it.
-    if (shared && IsRepeated(instance, position)) body.push_back(ir::Sync());
+    if (shared && !ahead && IsRepeated(instance, position)) body.push_back(ir::Sync());
     e.stmt = ir::Block(std::move(body));
   }
+  e.before = std::move(before);
   return e;
 }
 

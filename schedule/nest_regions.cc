@@ -315,7 +315,16 @@ absl::Status NestBuilder::AddTile(const Instance& region, int result, Storage st
     elements *= at.extent[d];
     if (!schedule.align.empty() && storage != Storage::kRegister) elements += schedule.align[d];
   }
-  at.buffer = AddPrivateBuffer(t, elements, storage);
+  if (pipeline_ != nullptr && storage == Storage::kShared) {
+    at.slot = pipeline_->slot * elements;
+    const auto made = pipeline_->buffers.find(result);
+    at.buffer = made != pipeline_->buffers.end()
+                    ? made->second
+                    : AddPrivateBuffer(t, elements * pipeline_->stages, storage);
+    pipeline_->buffers[result] = at.buffer;
+  } else {
+    at.buffer = AddPrivateBuffer(t, elements, storage);
+  }
   location_[result] = std::move(at);
   return absl::OkStatus();
 }

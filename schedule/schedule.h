@@ -43,6 +43,8 @@ struct LoopNode {
     int64_t distance = 0;
   };
   std::vector<Prefetch> prefetches;
+  /// So many iterations' shared tiles exist at once, those of later ones on their way; 1: no more.
+  int64_t stages = 1;
 
   bool is_leaf() const { return split_outer < 0 && fused_into < 0; }
 };

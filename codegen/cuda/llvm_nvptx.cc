@@ -122,6 +122,33 @@ class NvptxFunction : public PhaseFunction {
     return b_.CreateBitCast(other, value->getType());
   }
 
+  // Past the first level of cache, where 16 bytes go: what is read once should not stay there.
+  bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes, llvm::Value* wanted) override {
+    using namespace llvm::Intrinsic;  // NOLINT: names as long as the lines
+    const ID whole =
+        bytes == 16 ? nvvm_cp_async_cg_shared_global_16 : nvvm_cp_async_ca_shared_global_4;
+    const ID part =
+        bytes == 16 ? nvvm_cp_async_cg_shared_global_16_s : nvvm_cp_async_ca_shared_global_4_s;
+    if (wanted == nullptr) {
+      b_.CreateIntrinsic(whole, llvm::ArrayRef<llvm::Type*>(), {to, from});
+      return true;
+    }
+    llvm::Value* const read =
+        b_.CreateSelect(wanted, b_.getInt32(static_cast<uint32_t>(bytes)), b_.getInt32(0));
+    b_.CreateIntrinsic(part, llvm::ArrayRef<llvm::Type*>(), {to, from, read});
+    return true;
+  }
+
+  void CommitCopies() override {
+    b_.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, llvm::ArrayRef<llvm::Type*>(),
+                       {});
+  }
+
+  void AwaitCopies(int64_t groups) override {
+    b_.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group, llvm::ArrayRef<llvm::Type*>(),
+                       {b_.getInt32(static_cast<uint32_t>(groups))});
+  }
+
   // Threads hide what a fetch takes.
   void Prefetch(llvm::Value*) override {}
 

@@ -227,8 +227,9 @@ class CudaFeatures final : public CandidateFeatures {
         visit(row.Of((*row_numbers_)[0], (*row_numbers_)[1], (*row_numbers_)[2]));
     }
     if (row_threads == 0 && !row_numbers_) on_grid(row_stages_);
-    schedule::BlockTile given = {value("threads_y"), value("rows"), value("threads_x"),
-                                 value("vectors"), value("depth")};
+    schedule::BlockTile given = {value("threads_y"), value("rows"),
+                                 value("threads_x"), value("vectors"),
+                                 value("depth"),     std::max<int64_t>(1, value("stages"))};
     const Tiles& tiles = tiles_.at(std::max<int64_t>(1, value("parts")));
     for (size_t i = 0; i < tiles.launches.size(); ++i) {
       std::optional<schedule::BlockTile> tile = given.depth > 0 ? given : tiles.nominal[i];

@@ -102,8 +102,11 @@ CudaLaunch TileLaunch::Of(const schedule::BlockTile& tile) const {
                     4 * second * wasted(axes_.second_by_depth, block_columns) + result_bytes_;
   // A load and a store for each element that is brought, by fours where they lie together, and an
   // address.
+  // An asynchronous copy is one instruction for both.
+  const bool ahead = tile.stages > 1;
   const auto brought = [&](bool whole, double operations) {
-    return (whole ? (2 + kOfAnAddress + operations) / 4 : 2 + kOfAnAddress + operations) / kWarp;
+    const double each = (ahead && operations == 0 ? 1 : 2) + kOfAnAddress + operations;
+    return (whole ? each / 4 : each) / kWarp;
   };
   launch.instructions = warps * depth * (rows * columns + rows + vectors) +
                         first * brought(axes_.first_by_depth, first_operations_) +
@@ -111,10 +114,14 @@ CudaLaunch TileLaunch::Of(const schedule::BlockTile& tile) const {
                         warps * (kOfAThread + rows * columns * operations_);
   launch.wavefronts = warps * depth * SlicePasses(tile) + 2 * (first + second) / kWarp;
   launch.memory_bytes = memory_bytes_;
-  launch.bytes_in_flight = std::max(4.0, 4 * slice * (block_rows + block_columns) / launch.threads);
-  launch.chain_cycles =
-      kMemoryLatency +
-      Parts(depth, slice) * (kL2Latency + 2 * kBarrier + slice * (rows * columns + rows + vectors));
+  const auto on_their_way = static_cast<double>(std::max<int64_t>(1, tile.stages - 1));
+  launch.bytes_in_flight =
+      std::max(4.0, on_their_way * 4 * slice * (block_rows + block_columns) / launch.threads);
+  // What is brought ahead has as long as the slices before it take.
+  const double compute = slice * (rows * columns + rows + vectors);
+  const double brings = ahead ? kBarrier + std::max(0.0, kL2Latency - on_their_way * compute)
+                              : 2 * kBarrier + kL2Latency;
+  launch.chain_cycles = kMemoryLatency + Parts(depth, slice) * (brings + compute);
   return launch;
 }
 

@@ -13,17 +13,18 @@ namespace hone::schedule {
 namespace {
 
 /// Columns.
-constexpr size_t kThreadsY = 0, kRows = 1, kThreadsX = 2, kVectors = 3, kDepth = 4, kParts = 5;
+constexpr size_t kThreadsY = 0, kRows = 1, kThreadsX = 2, kVectors = 3, kDepth = 4, kParts = 5,
+                 kStages = 6;
 constexpr int64_t kMostSharedBytes = 48 << 10;
 /// Parts of a product's sum, each a product of its own.
 constexpr int64_t kMostParts = 16;
 
 BlockTile TileOf(const Values& v) {
-  return {v[kThreadsY], v[kRows], v[kThreadsX], v[kVectors], v[kDepth]};
+  return {v[kThreadsY], v[kRows], v[kThreadsX], v[kVectors], v[kDepth], v[kStages]};
 }
 
 Values ValuesOf(const BlockTile& t, int64_t parts) {
-  return {t.threads_y, t.rows, t.threads_x, t.vectors, t.depth, parts};
+  return {t.threads_y, t.rows, t.threads_x, t.vectors, t.depth, parts, t.stages};
 }
 
 struct ProductsForm : SketchForm {
@@ -61,6 +62,8 @@ class ProductsRule final : public SketchRule {
     if (tile.rows * tile.vectors * BlockTile::kLanes > 128) return "too many registers";
     if (tile.WastesRows(form.rows)) return "half of the block has no rows";
     if (form.depth / v[kParts] % tile.depth != 0) return "a part of the sum is no whole slices";
+    if (form.depth / v[kParts] / tile.depth < tile.stages)
+      return "fewer slices than are on their way";
     return {};
   }
 
@@ -107,8 +110,13 @@ std::optional<Sketch> ProductsSketch(const ir::Workload& workload, const ir::Tar
   for (int64_t count = 1; count <= (cuts ? kMostParts : 1); count *= 2) {
     if (PartsOfSum(main->axes, count) == count) sums.rows.push_back({count});
   }
-  return Sketch{
-      "products", {std::move(tiles), std::move(depths), std::move(sums)}, &rule, std::move(form)};
+  return Sketch{"products",
+                {std::move(tiles),
+                 std::move(depths),
+                 std::move(sums),
+                 {"stages", {"stages"}, {{1}, {2}, {3}, {4}}}},
+                &rule,
+                std::move(form)};
 }
 
 }  // namespace hone::schedule

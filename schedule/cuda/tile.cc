@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "ir/index/simplify.h"
@@ -80,7 +81,7 @@ void CopySlice(TraceWriter& w, int stage, const std::string& at, const Slice& sl
 }  // namespace
 
 int64_t BlockTile::shared_bytes() const {
-  return 4 * (depth * (block_rows() + block_columns() + kRowGap) + kRowGap * block_rows());
+  return 4 * stages * (depth * (block_rows() + block_columns() + kRowGap) + kRowGap * block_rows());
 }
 
 const std::vector<BlockTile>& BlockTiles() {
@@ -149,6 +150,7 @@ void ScheduleProduct(TraceWriter& w, int id, const ProductAxes& axes, const Bloc
   w.Emit(fmt::format("vectorize({}.3)", n));
   CopySlice(w, id, k + ".0", {axes.first, axes.row, axes.reduce, axes.first_by_depth}, tile);
   CopySlice(w, id, k + ".0", {axes.second, axes.reduce, axes.column, !axes.second_by_depth}, tile);
+  if (tile.stages > 1) w.Emit(fmt::format("pipeline({}.0, {})", k, tile.stages));
 }
 
 std::optional<BlockTile> ReadProduct(const Trace& trace, const std::string& stage) {
@@ -165,7 +167,13 @@ std::optional<BlockTile> ReadProduct(const Trace& trace, const std::string& stag
     }
   }
   if (rows.size() != 2 || columns.size() != 3 || depth.size() != 1) return std::nullopt;
-  return BlockTile{rows[1], rows[0], columns[1], columns[0], depth[0]};
+  BlockTile tile{rows[1], rows[0], columns[1], columns[0], depth[0]};
+  for (const Instruction& i : trace.instructions) {
+    if (i.primitive == "pipeline" && i.positional.size() == 2 &&
+        i.positional[0].starts_with(stage + "."))
+      tile.stages = std::strtoll(i.positional[1].c_str(), nullptr, 10);
+  }
+  return tile;
 }
 
 }  // namespace hone::schedule

@@ -18,6 +18,7 @@ namespace hone::schedule {
 struct BlockTile {
   int64_t threads_y = 16, rows = 8, threads_x = 16, vectors = 2;
   int64_t depth = 16;  ///< iterations of a slice
+  int64_t stages = 1;  ///< slices that exist at once, later ones on their way
 
   static constexpr int64_t kLanes = 4;
   int64_t block_rows() const { return threads_y * rows; }

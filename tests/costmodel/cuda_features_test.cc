@@ -138,6 +138,19 @@ TEST(CudaFeaturesTest, TiledBeforeNaive) {
   }
 }
 
+// Few blocks of few warps wait for each slice, unless it was asked for before.
+TEST(CudaFeaturesTest, SlicesOnTheirWayHideLatency) {
+  const schedule::Space space = SpaceOf(Product(64, 64, 4096));
+  const FeatureExtractor extractor(space);
+  double ahead = 1, in_turn = 1;
+  for (uint64_t id = 0; id < space.product(); ++id) {
+    if (!space.Admits(id) || space.ValueOf(id, "parts") != 1) continue;
+    double& least = space.ValueOf(id, "stages") > 1 ? ahead : in_turn;
+    least = std::min(least, extractor.AnalyticSeconds(id));
+  }
+  EXPECT_LT(ahead, in_turn);
+}
+
 /// A padded 3×3 convolution in NHWC, with what follows it or without.
 std::string Convolution(int64_t size, int64_t channels, bool follows) {
   return fmt::format(

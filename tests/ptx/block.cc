@@ -187,6 +187,8 @@ void Block::Step(Thread& t) {
       LoadOrStore(t, in);
     } else if (in.opcode == "cvta") {
       ConvertAddress(t, in);
+    } else if (in.opcode == "cp") {
+      CopyAsync(t, in);
     } else {
       Calculate(t, in);
     }

@@ -35,6 +35,15 @@ struct Thread {
   std::vector<uint64_t> registers;
   std::vector<uint8_t> set;
   Memory local;
+  /// cp.async that this thread has not waited for.
+  struct Copy {
+    uint64_t to = 0, from = 0;
+    int bytes = 0, read = 0;  ///< beyond `read` it writes zeros
+    int64_t group = -1;       ///< -1: not committed
+    bool landed = false;
+  };
+  std::vector<Copy> copies;
+  int64_t groups = 0;  ///< committed
 };
 
 /// One block of a launch: its threads, and what they do to memory.
@@ -78,6 +87,14 @@ class Block {
   void Access(Thread& t, Space space, uint64_t address, int bytes, bool write, uint64_t* value);
   void LoadOrStore(Thread& t, const Instruction& in);
   void ConvertAddress(Thread& t, const Instruction& in);
+  uint64_t AddressAt(Thread& t, const Operand& at);
+
+  // ---- asynchronous copies ----
+  void CopyAsync(Thread& t, const Instruction& in);
+  void StartCopy(Thread& t, const Instruction& in);
+  void Land(Thread& t, Thread::Copy* copy);
+  /// Waits for groups below this number.
+  void AwaitCopies(Thread& t, int64_t groups);
 
   // ---- instructions ----
   void Step(Thread& t);

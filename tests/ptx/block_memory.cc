@@ -133,6 +133,7 @@ void Block::Access(Thread& t, Space space, uint64_t address, int bytes, bool wri
   for (int k = 0; k < bytes; ++k) {
     const size_t at = place->offset + static_cast<size_t>(k);
     Shadow& shadow = place->memory->shadow[at];
+    if (shadow.pending) return Fail(t, "a copy that nobody waited for may write there");
     if (place->shared_by_threads) TouchByte(t, &shadow, write);
     if (write) {
       place->memory->bytes[at] = static_cast<uint8_t>(*value >> (8 * k));
@@ -145,13 +146,17 @@ void Block::Access(Thread& t, Space space, uint64_t address, int bytes, bool wri
   }
 }
 
+uint64_t Block::AddressAt(Thread& t, const Operand& at) {
+  const uint64_t address = at.reg >= 0 ? RegisterValue(t, at.reg) : AddressOf(t, at.name);
+  return address + static_cast<uint64_t>(at.offset);
+}
+
 void Block::LoadOrStore(Thread& t, const Instruction& in) {
   const bool write = in.opcode == "st";
   const Operand& at = in.operands[write ? 0 : 1];
   const Operand& data = in.operands[write ? 1 : 0];
   if (at.kind != Operand::Kind::kAddress) return Fail(t, "no address");
-  uint64_t address = at.reg >= 0 ? RegisterValue(t, at.reg) : AddressOf(t, at.name);
-  address += static_cast<uint64_t>(at.offset);
+  const uint64_t address = AddressAt(t, at);
   const auto parts = static_cast<uint64_t>(in.vector);
   const auto bytes = static_cast<uint64_t>(in.type.bytes());
   if (address % (parts * bytes) != 0)

@@ -47,8 +47,9 @@ class Device {
   /// Runs one kernel. Threads take turns of random length. kInternal names instruction and thread:
   /// an access outside of memory or not aligned, a read of memory or a register that nothing was
   /// written to, two threads (of different blocks, or of one between two barriers) at one byte
-  /// of global or shared memory, one of them writing, a barrier that not all threads reach, an
-  /// unspecified result, more than 2^24 instructions.
+  /// of global or shared memory, one of them writing, a barrier that not all threads reach, a touch
+  /// of what an asynchronous copy writes before its thread has waited for it, an unspecified
+  /// result, more than 2^24 instructions.
   absl::Status Run(int program, std::string_view kernel, const Launch& launch);
   absl::Status Run(std::string_view kernel, const Launch& launch) { return Run(0, kernel, launch); }
 
@@ -64,6 +65,7 @@ class Device {
     bool set = false;
     bool many_threads = false;  ///< several of the block have read it since the last barrier
     bool many_blocks = false;   ///< several have read it
+    bool pending = false;       ///< an asynchronous copy that nobody waited for may write it
   };
   struct Memory {
     uint64_t address = 0;

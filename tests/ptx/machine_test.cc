@@ -184,6 +184,67 @@ TEST(PtxMachineTest, ShufflesOfAWarp) {
       HasSubstr("lane 1 of its mask does not come here"));
 }
 
+// %rd7 is this thread's element of `tile`.
+std::string Copied(const std::string& after) {
+  return "mov.b64 %rd6, tile;\nadd.s64 %rd7, %rd6, %rd3;\n"
+         "cp.async.ca.shared.global [%rd7], [%rd4], 4;\n" +
+         after;
+}
+
+TEST(PtxMachineTest, CopiesLandWhenTheyAreWaitedFor) {
+  const std::string read = "ld.shared.b32 %r2, [%rd7];\n" + std::string(kStore);
+  for (uint64_t seed = 1; seed < 10; ++seed) {
+    for (const char* wait :
+         {"cp.async.wait_all;\n", "cp.async.commit_group;\ncp.async.wait_group 0;\n",
+          "cp.async.commit_group;\ncp.async.commit_group;\n"
+          "cp.async.wait_group 1;\n"}) {
+      const Outcome o = RunBody(Copied(wait + read), 4, 1, seed);
+      EXPECT_EQ(o.error, "");
+      EXPECT_THAT(o.out, ElementsAre(100, 101, 102, 103));
+    }
+    for (const char* wait : {"", "cp.async.commit_group;\n", "cp.async.wait_group 0;\n",
+                             "cp.async.commit_group;\ncp.async.wait_group 1;\n", "bar.sync 0;\n"}) {
+      EXPECT_THAT(RunBody(Copied(wait + read), 4, 1, seed).error,
+                  HasSubstr("a copy that nobody waited for"))
+          << wait << seed;
+    }
+  }
+}
+
+TEST(PtxMachineTest, ABarrierFollowsTheWait) {
+  // Each thread reads what its neighbour copied.
+  const std::string read =
+      "xor.b32 %r3, %r1, 1;\nmul.wide.u32 %rd8, %r3, 4;\nadd.s64 %rd9, %rd6, %rd8;\n"
+      "ld.shared.b32 %r2, [%rd9];\n" +
+      std::string(kStore);
+  for (uint64_t seed = 1; seed < 10; ++seed) {
+    const Outcome o = RunBody(Copied("cp.async.wait_all;\nbar.sync 0;\n" + read), 4, 1, seed);
+    EXPECT_EQ(o.error, "");
+    EXPECT_THAT(o.out, ElementsAre(101, 100, 103, 102));
+    EXPECT_NE(RunBody(Copied("cp.async.wait_all;\n" + read), 4, 1, seed).error, "");
+    EXPECT_NE(RunBody(Copied("bar.sync 0;\ncp.async.wait_all;\n" + read), 4, 1, seed).error, "");
+  }
+}
+
+TEST(PtxMachineTest, CopiesFillUpWithZeros) {
+  const std::string wide =
+      "mov.b64 %rd6, tile;\ncp.async.cg.shared.global [%rd6], [%rd1], 16, BYTES;\n"
+      "cp.async.wait_all;\nadd.s64 %rd7, %rd6, %rd3;\nld.shared.b32 %r2, [%rd7];\n" +
+      std::string(kStore);
+  const auto run = [&](const std::string& bytes) {
+    std::string body = wide;
+    body.replace(body.find("BYTES"), 5, bytes);
+    return RunBody(body, 1);
+  };
+  EXPECT_THAT(run("16").out, ElementsAre(100));
+  EXPECT_THAT(run("0").out, ElementsAre(0));
+  EXPECT_THAT(run("17").error, HasSubstr("reads more than it writes"));
+  EXPECT_THAT(RunBody(Copied("cp.async.cg.shared.global [%rd7], [%rd4], 4;\n"), 1).error,
+              HasSubstr("16 bytes"));
+  EXPECT_THAT(RunBody(Copied("cp.async.ca.shared.global [%rd7+4], [%rd4], 8;\n"), 1).error,
+              HasSubstr("not aligned to 8"));
+}
+
 TEST(PtxMachineTest, NamesWhatItCannotRead) {
   EXPECT_THAT(RunBody("mma.sync.aligned.m16n8k8.f32 %r1, %r2;\n", 1).error,
               HasSubstr("instruction mma.sync.aligned.m16n8k8.f32: mma is not known"));

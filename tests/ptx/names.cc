@@ -31,6 +31,9 @@ const std::map<std::string_view, Form>& Forms() {
       {"clz", {2, 2}},
       {"cnot", {2, 2}},
       {"copysign", {3, 3}},
+      {"cp",
+       {0, 4, kAsync | kCa | kCg | kCommitGroup | kWaitGroup | kWaitAll, false, false, false,
+        true}},
       {"cvt", {2, 3, kSat | kFtz, false, true}},
       {"cvta", {2, 2, kToSpace, false, false, true, true}},
       {"div", {3, 3, kFtz, false, true}},
@@ -65,11 +68,35 @@ const std::map<std::string_view, Form>& Forms() {
 
 const std::map<std::string_view, uint32_t>& Flags() {
   static const std::map<std::string_view, uint32_t> flags = {
-      {"wide", kWide},  {"hi", kHi},       {"lo", kLo},     {"sat", kSat},         {"ftz", kFtz},
-      {"NaN", kNan},    {"uni", kUni},     {"sync", kSync}, {"aligned", kAligned}, {"nc", kNc},
-      {"to", kToSpace}, {"clamp", kClamp}, {"wrap", kWrap}, {"l", kLeft},          {"r", kRight},
-      {"up", kUp},      {"down", kDown},   {"bfly", kBfly}, {"idx", kIdx},         {"cta", kCta},
-      {"and", kAnd},    {"or", kOr},       {"xor", kXor},   {"cg", kCg},
+      {"wide", kWide},
+      {"hi", kHi},
+      {"lo", kLo},
+      {"sat", kSat},
+      {"ftz", kFtz},
+      {"NaN", kNan},
+      {"uni", kUni},
+      {"sync", kSync},
+      {"aligned", kAligned},
+      {"nc", kNc},
+      {"to", kToSpace},
+      {"clamp", kClamp},
+      {"wrap", kWrap},
+      {"l", kLeft},
+      {"r", kRight},
+      {"up", kUp},
+      {"down", kDown},
+      {"bfly", kBfly},
+      {"idx", kIdx},
+      {"cta", kCta},
+      {"and", kAnd},
+      {"or", kOr},
+      {"xor", kXor},
+      {"cg", kCg},
+      {"ca", kCa},
+      {"async", kAsync},
+      {"commit_group", kCommitGroup},
+      {"wait_group", kWaitGroup},
+      {"wait_all", kWaitAll},
   };
   return flags;
 }
@@ -122,6 +149,23 @@ bool ReadPart(std::string_view word, const Form& form, Instruction* in) {
   return true;
 }
 
+// cp.async.ca|cg.shared.global [to], [from], bytes {, read}; cp.async.commit_group;
+// cp.async.wait_group N; cp.async.wait_all (PTX ISA, "Data Movement and Conversion Instructions:
+// Asynchronous copy").
+std::string CheckCopy(const Instruction& in, int count) {
+  const uint32_t kind = in.flags & ~static_cast<uint32_t>(kAsync);
+  if (!in.Has(kAsync)) return "only asynchronous copies are known";
+  const auto immediate = [&](size_t k) { return in.operands[k].kind == Operand::Kind::kImmediate; };
+  if (kind == kCommitGroup || kind == kWaitAll) return count == 0 ? "" : "it has no operands";
+  if (kind == kWaitGroup) return count == 1 && immediate(0) ? "" : "it waits for no number";
+  if ((kind != kCa && kind != kCg) || in.space != Space::kGlobal)
+    return "only copies from global to shared memory are known";
+  if (count < 3 || !immediate(2)) return "it says not how many bytes";
+  const uint64_t bytes = in.operands[2].bits;
+  const bool known = bytes == 16 || (kind == kCa && (bytes == 4 || bytes == 8));
+  return known ? "" : "16 bytes, through all levels of cache also 4 or 8";
+}
+
 }  // namespace
 
 std::optional<Type> TypeNamed(std::string_view word) {
@@ -172,6 +216,7 @@ std::string CheckForm(const Instruction& in) {
   if (count < form.least || count > form.most)
     return fmt::format("{} operands, not {} to {}", count, form.least, form.most);
   if (form.types && in.type.kind == 0) return "it names no type";
+  if (in.opcode == "cp") return CheckCopy(in, count);
   if (in.opcode == "cvt" && (count == 3) != (in.type.kind == 'h'))
     return "another number of sources";
   if (form.compares && in.compare.empty()) return "it compares nothing";

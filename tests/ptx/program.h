@@ -48,6 +48,11 @@ enum Flag : uint32_t {
   kOr = 1 << 21,
   kXor = 1 << 22,
   kCg = 1 << 23,  // past the first level of cache
+  kCa = 1 << 24,  // through all levels of cache
+  kAsync = 1 << 25,
+  kCommitGroup = 1 << 26,
+  kWaitGroup = 1 << 27,
+  kWaitAll = 1 << 28,
 };
 
 enum class Rounding : uint8_t { kNone, kNearest, kZero, kDown, kUp };

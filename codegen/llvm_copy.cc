@@ -1,0 +1,50 @@
+#include "codegen/llvm_emitter.h"
+
+// Asynchronous copies from memory to shared memory. False: the store is done at once, as any other.
+namespace hone::codegen {
+
+using ir::DType;
+using ir::Expr;
+using ir::ExprKind;
+
+bool FunctionEmitter::EmitCopy(const ir::StmtNode& node, const Affine& index) {
+  constexpr int kWidest = 16;
+  const int buffer = node.buffers[0];
+  Expr load = node.values[0], condition;
+  if (load->kind == ExprKind::kSelect) {
+    const Expr& other = load->args[2];
+    if (other->kind != ExprKind::kConst || !ir::Equal(other, ir::Const(other->dtype, 0)))
+      return false;
+    condition = load->args[0];
+    load = load->args[1];
+  }
+  if (load->kind != ExprKind::kLoad || load->dtype != DType::kF32 || mask_ != nullptr ||
+      guard_ != nullptr || Of(buffer).dtype != DType::kF32 ||
+      Of(buffer).scope != ir::Scope::kShared || Of(load->id).scope != ir::Scope::kArgument ||
+      Of(load->id).dtype != DType::kF32)
+    return false;
+  const Affine source = index_.Decompose(load->args[0]);
+  const int bytes = 4 * vector_.active;
+  Affine to = index, from = source;
+  if (vector_.lanes > 1) {
+    if (bytes != kWidest || vector_.lanes != vector_.active || !index_.DependsOnLane(index) ||
+        !index_.DependsOnLane(source))
+      return false;
+    const LanePattern written = PatternOf(index), read = PatternOf(source);
+    if (!written.contiguous || !read.contiguous) return false;
+    to = written.base;
+    from = read.base;
+    if (AlignOf(buffer, to) < llvm::Align(kWidest) ||
+        AlignOf(load->id, from) < llvm::Align(kWidest))
+      return false;
+  }
+  llvm::Value* wanted = nullptr;
+  if (condition != nullptr) {
+    const Value value = Eval(condition);
+    if (value.lanes > 1) return false;
+    wanted = value.llvm;
+  }
+  return function_->CopyAsync(Pointer(buffer, to), Pointer(load->id, from), bytes, wanted);
+}
+
+}  // namespace hone::codegen

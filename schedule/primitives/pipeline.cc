@@ -1,0 +1,24 @@
+#include <fmt/format.h>
+
+#include "base/status.h"
+#include "schedule/primitives/primitive.h"
+
+namespace hone::schedule {
+
+// pipeline(LOOP, stages): what is computed at LOOP into shared memory is on its way `stages` - 1
+// iterations before it is read, in as many tiles. All of it must be made from memory alone, which
+// lowering checks; where the threads wait follows from who reads what.
+absl::Status ApplyPipeline(Schedule& schedule, const Instruction& instruction) {
+  Arguments args(schedule, instruction);
+  HONE_RETURN_IF_ERROR(args.Expect(2, 2));
+  HONE_ASSIGN_OR_RETURN(Schedule::LoopRef ref, args.Loop(0));
+  HONE_ASSIGN_OR_RETURN(int64_t stages, args.Integer(1));
+  if (stages < 2 || stages > 4) return Illegal("the number of tiles must lie in 2..4");
+  HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
+  LoopNode& node = schedule.node(ref);
+  if (node.stages > 1) return Illegal(fmt::format("{} is a pipeline already", node.name));
+  node.stages = stages;
+  return absl::OkStatus();
+}
+
+}  // namespace hone::schedule
