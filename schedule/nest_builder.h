@@ -32,6 +32,7 @@ struct Location {
   std::vector<int> tile_loops;
   /// False: a tile that sticks out of its tensor, and what sticks out is not written.
   bool filled = true;
+  ir::Expr slot = {};  ///< a pipeline's tile: elements before the one of this iteration
   bool whole() const { return low.empty() && tile_loops.empty(); }
 };
 
@@ -67,8 +68,9 @@ class NestBuilder {
   /// inside the innermost loop whose variable they use.
   struct Emitted {
     ir::Stmt stmt;
-    std::vector<ir::Expr> domain;  ///< guards of points that do not exist
-    std::vector<ir::Expr> value;   ///< where a reduction's contribution is the identity
+    std::vector<ir::Expr> domain;       ///< guards of points that do not exist
+    std::vector<ir::Expr> value;        ///< where a reduction's contribution is the identity
+    std::vector<ir::Stmt> before = {};  ///< of a loop's body: what comes before the loop
   };
   /// What to do with the loops of a Stage from one position on.
   struct Walk {
@@ -115,6 +117,10 @@ class NestBuilder {
   absl::StatusOr<ir::Stmt> LanesNest(Instance& instance, size_t position);
   absl::Status AddLoopTile(const Instance& instance, size_t position, int result, Storage storage);
   ir::Expr TileIndex(const Instance& instance, const Location& tile);
+
+  // nest_pipeline.cc: shared tiles of later iterations, on their way.
+  absl::Status AttachAhead(Instance& instance, size_t position, std::vector<ir::Stmt>* before,
+                           std::vector<ir::Stmt>* out);
 
   // nest_prefetch.cc: what later iterations read.
   absl::Status AddPrefetches(const Instance& instance, size_t position, std::vector<ir::Stmt>* out);
@@ -202,6 +208,13 @@ class NestBuilder {
     ir::Expr element;
   };
   Finished finished_;
+  /// While what is computed at a pipelined loop is made.
+  struct Pipeline {
+    int64_t stages = 1;
+    ir::Expr slot;               ///< number of the tile
+    std::map<int, int> buffers;  ///< by tensor: the tiles
+  };
+  Pipeline* pipeline_ = nullptr;
   int num_arguments_ = 0;
   int64_t scratch_top_ = 0;
   int64_t scratch_high_ = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "ir/async_copy.h"
 #include "ir/combiner.h"
 #include "ir/lanes.h"
 #include "schedule/nest_builder.h"
@@ -266,6 +267,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::StoreLeaf(Instance& instance) 
         ir::Select(OfWholeVectors(inside, ranges_), values[0], ir::Const(values[0]->dtype, 0));
   e.stmt = ir::StoreTuple(std::move(buffers), ResultIndex(instance, 0, axes), std::move(values),
                           stage.combiner);
+  if (pipeline_ != nullptr) e.stmt = ir::AsyncStore(e.stmt);
   return e;
 }
 
