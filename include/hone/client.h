@@ -68,7 +68,7 @@ struct SessionTask {
   std::string name;      ///< for people
   int32_t count = 1;     ///< how often it occurs in the model, from 1
   double flop = 0;       ///< of one run; 0: unknown
-  double bound_ns = 0;   ///< roofline: no schedule can be faster; 0: unknown
+  double bound_ns = 0;   ///< nominal: no schedule can be faster; 0: unknown
 };
 
 /// At least one of seconds, trials and until_unix_ms is not 0, or the request is refused
