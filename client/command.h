@@ -53,6 +53,7 @@ absl::Status RunDoctor(CommandContext& context);
 absl::Status RunExplain(CommandContext& context);
 absl::Status RunInspect(CommandContext& context);
 absl::Status RunMan(CommandContext& context);
+absl::Status RunPrune(CommandContext& context);
 absl::Status RunQuantise(CommandContext& context);
 absl::Status RunQuery(CommandContext& context);
 absl::Status RunReport(CommandContext& context);

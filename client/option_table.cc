@@ -6,6 +6,7 @@
 #include "client/check_options.h"
 #include "client/farm_options.h"
 #include "client/log_options.h"
+#include "client/prune_options.h"
 #include "client/quantise_options.h"
 #include "client/shared_options.h"
 #include "client/tune_options.h"
@@ -316,6 +317,7 @@ constexpr std::array kCommands = {
         .example = "hone check resnet18.onnx",
         .meant = "verify|validate|test"},
     kQuantiseCommand,
+    kPruneCommand,
     CommandSpec{.name = "zoo",
                 .summary = "Write a well-known network with seeded weights as ONNX",
                 .description =

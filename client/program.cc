@@ -33,6 +33,7 @@ constexpr std::array kFunctions = {
     CommandEntry{"explain", RunExplain},
     CommandEntry{"inspect", RunInspect},
     CommandEntry{"man", RunMan},
+    CommandEntry{"prune", RunPrune},
     CommandEntry{"quantize", RunQuantise},
     CommandEntry{"query", RunQuery},
     CommandEntry{"report", RunReport},

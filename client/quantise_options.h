@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "client/shared_options.h"
+#include "client/rewrite_options.h"
 
 // Options and positionals of `hone quantize`, for option_table.cc alone.
 namespace hone::client {
@@ -11,14 +11,7 @@ inline constexpr std::array kQuantisePositionals = {
     PositionalSpec{.name = "MODEL", .help = "A model (.onnx) in f32"},
 };
 inline constexpr std::array kQuantiseOptions = {
-    OptionSpec{.name = "calibrate",
-               .kind = ValueKind::kFile,
-               .argument = "X.npz",
-               .help = "Data to learn ranges and errors from: arrays of the inputs by name, of one "
-                       "run or several behind each other; or a folder of such files",
-               .default_words = "drawn inputs; --scheme int8 needs data",
-               .repeated = true,
-               .meant = "calibration|data|inputs|dataset"},
+    kCalibrate,
     OptionSpec{.name = "scheme",
                .kind = ValueKind::kChoice,
                .argument = "SCHEME",
@@ -51,45 +44,12 @@ inline constexpr std::array kQuantiseOptions = {
                .default_words = "32; what that does not divide stays in f32",
                .low = 16,
                .high = 1024},
-    OptionSpec{.name = "keep",
-               .kind = ValueKind::kText,
-               .argument = "NODE",
-               .help = "Leave this MatMul, Gemm or Conv in f32",
-               .repeated = true,
-               .meant = "exclude|skip|nodes-to-exclude"},
-    OptionSpec{.name = "target-sqnr",
-               .kind = ValueKind::kNumber,
-               .argument = "DB",
-               .help = "Leave in f32 as few layers as give this signal-to-noise ratio of the "
-                       "outputs, most noise first",
-               .low = 0,
-               .high = 150},
-    OptionSpec{.name = "max-drop",
-               .kind = ValueKind::kNumber,
-               .argument = "P",
-               .help = "The same for the share of right answers, which drops by at most so many "
-                       "points of a hundred; needs --labels",
-               .low = 0,
-               .high = 100},
-    OptionSpec{.name = "labels",
-               .kind = ValueKind::kFile,
-               .argument = "L.npz",
-               .help = "Right answers: an array `labels` with the class of each row of the first "
-                       "output, beside data that they belong to; without data, those of "
-                       "--calibrate"},
-    OptionSpec{.name = "report",
-               .kind = ValueKind::kFile,
-               .argument = "FILE.html",
-               .help = "Also time models with more and fewer layers in f32, and write a page with "
-                       "the front of accuracy against time",
-               .line_only = true},
-    OptionSpec{.name = "seconds",
-               .kind = ValueKind::kDuration,
-               .argument = "TIME",
-               .help = "How long to time each model of the front",
-               .default_text = "1",
-               .low = 0.01,
-               .high = 3600},
+    kKeepLayer,
+    kTargetSqnr,
+    kMaxDrop,
+    kLabels,
+    kFrontReport,
+    kFrontSeconds,
     OptionSpec{.name = "output",
                .letter = 'o',
                .kind = ValueKind::kFile,

@@ -1,111 +1,27 @@
-#include <cmath>
 #include <string>
-#include <vector>
 
 #include "fmt/format.h"
 
-#include "client/page_style.h"
 #include "client/quantise_report.h"
-#include "client/report_chart.h"
+#include "client/rewrite_page.h"
 
 namespace hone::client {
-namespace {
-
-std::string Decibels(const QuantiseScore& score) {
-  return std::isfinite(score.Decibels()) ? fmt::format("{:.1f} dB", score.Decibels()) : "exact";
-}
-
-std::string Card(const std::string& value, const std::string& meaning) {
-  return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>", value, Escaped(meaning));
-}
-
-std::string Cards(const QuantiseReport& report) {
-  size_t kept = 0;
-  for (const QuantisedLayer& layer : report.layers) kept += layer.why_kept.empty() ? 0 : 1;
-  const size_t layers = report.layers.size();
-  std::string text = "<div class=\"cards\">";
-  text += Card(Decibels(report.written), "against f32, as compiled from the file");
-  text += Card(Decibels(report.predicted), "predicted");
-  if (report.written.top1) {
-    text +=
-        Card(fmt::format("{:.2f} %", 100 * *report.written.top1),
-             fmt::format("right answers; {:.2f} % in f32", 100 * report.top1_in_f32.value_or(0)));
-  }
-  text += Card(fmt::format("{:.2f} MB", static_cast<double>(report.output_bytes) / 1e6),
-               fmt::format("of {:.2f} MB in f32", static_cast<double>(report.model_bytes) / 1e6));
-  text += Card(fmt::format("{} of {}", layers - kept, layers),
-               fmt::format("layers are {}", report.scheme));
-  return text + "</div>";
-}
-
-/// The models of the front, drawn and as a table.
-std::string Front(const QuantiseReport& report) {
-  std::vector<PlottedModel> points;
-  std::string rows;
-  for (const QuantisedPoint& point : report.front) {
-    if (!point.time) continue;
-    const std::string kept = fmt::format("{} in f32", point.kept);
-    points.push_back({.ms = point.time->median_ms,
-                      .decibels = point.score.Decibels(),
-                      .label = kept,
-                      .chosen = point.chosen});
-    rows +=
-        fmt::format("<tr{}><td>{}{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-                    point.chosen ? " class=\"kept\"" : "", kept, point.chosen ? " (written)" : "",
-                    Decibels(point.score), TimeText(1000 * point.time->median_ms));
-  }
-  std::string text = "<div class=\"panel\">" + FrontCurve(points) + "</div>";
-  if (points.empty()) return text;
-  return text +
-         "<div class=\"panel\" style=\"margin-top:12px\"><table><thead><tr><th>layers</th>"
-         "<th class=\"n\">against f32</th><th class=\"n\">time of a run</th></tr></thead><tbody>" +
-         rows +
-         "</tbody></table></div><p class=\"quiet\">Times are medians; the models ran in turns. The "
-         "ring marks the model that was written.</p>";
-}
-
-std::string LayerRows(const QuantiseReport& report) {
-  std::string rows;
-  for (const QuantisedLayer& layer : report.layers) {
-    const bool tried = layer.alone_db.has_value();
-    rows += fmt::format(
-        "<tr{}><td class=\"name\">{}<small>{}{}{}</small></td><td class=\"n wide\">{} × {}</td>"
-        "<td class=\"n wide\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
-        "<td class=\"n extra\">{}</td></tr>\n",
-        layer.why_kept.empty() ? "" : " class=\"kept\"", Escaped(layer.name), Escaped(layer.op),
-        layer.why_kept.empty() ? "" : ", in f32: ", Escaped(layer.why_kept), layer.columns,
-        layer.terms, tried ? fmt::format("{:.4g} to {:.4g}", layer.low, layer.high) : "–",
-        tried ? fmt::format("{:.1f} dB", *layer.alone_db) : "–",
-        tried ? fmt::format("{:.1f} %", 100 * layer.share) : "–",
-        layer.cost_ms ? fmt::format("{:+.3f} ms", *layer.cost_ms) : "–");
-  }
-  return rows;
-}
-
-}  // namespace
 
 std::string QuantisePage(const QuantiseReport& report) {
-  const std::string model = Escaped(report.model), scheme = Escaped(report.scheme);
-  std::string page = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width, initial-scale=1\"><title>{0} as {1}</title><style>{2}</style>"
-      "</head><body><main>\n<h1>{0} as {1}</h1><div class=\"quiet\">written by hone quantize, from "
-      "{3} {4} runs{5}</div>\n",
-      model, scheme, kPageStyle, report.runs, report.drawn ? "drawn" : "calibration",
-      report.method.empty() ? "" : ", ranges by " + report.method);
-  page += Cards(report);
-  page += "\n<h2>Accuracy against measured time</h2>" + Front(report);
-  page +=
-      "\n<h2>Layers</h2><div class=\"panel\"><table><thead><tr><th>layer</th>"
-      "<th class=\"n wide\">columns × terms</th><th class=\"n wide\">range of data</th>"
-      "<th class=\"n\">alone</th><th class=\"n\">share of noise</th>"
-      "<th class=\"n extra\">cost in f32</th></tr></thead><tbody>\n" +
-      LayerRows(report) +
-      "</tbody></table></div><p class=\"quiet\">Alone: how near to f32 the model is with this "
-      "layer "
-      "alone narrow; 20 dB more is a tenth of the error. Coloured layers stay in f32.";
-  if (!report.logged.empty()) page += " Cost in f32: " + Escaped(report.logged) + ".";
-  return page + "</p>\n</main></body></html>\n";
+  RewritePage page;
+  page.title = fmt::format("{} as {}", report.model, report.scheme);
+  page.written_by = fmt::format("hone quantize, from {} {} runs{}", report.runs,
+                                report.drawn ? "drawn" : "calibration",
+                                report.method.empty() ? "" : ", ranges by " + report.method);
+  page.changed = fmt::format("layers are {}", report.scheme);
+  page.detail_heading = "range of data";
+  page.kept_mark = "in f32";
+  for (const QuantisedLayer& layer : report.layers) {
+    page.layers.push_back(&layer);
+    page.details.push_back(layer.alone_db ? fmt::format("{:.4g} to {:.4g}", layer.low, layer.high)
+                                          : "–");
+  }
+  return PageText(report, page);
 }
 
 }  // namespace hone::client

@@ -108,7 +108,10 @@ class NestBuilder {
                                          const ir::Expr& element);
   absl::StatusOr<ir::Stmt> SpatialNest(Instance& instance, size_t position,
                                        std::function<absl::StatusOr<Emitted>(Instance&)> leaf);
-  absl::StatusOr<ir::Stmt> IdentityNest(Instance& instance, size_t position);
+  /// Elements of a tile that are no element of the result begin with the identity too, or not.
+  enum class Identities { kOfResults, kOfTile };
+  absl::StatusOr<ir::Stmt> IdentityNest(Instance& instance, size_t position,
+                                        Identities which = Identities::kOfResults);
   absl::StatusOr<ir::Stmt> LanesNest(Instance& instance, size_t position);
   absl::Status AddLoopTile(const Instance& instance, size_t position, int result, Storage storage);
   ir::Expr TileIndex(const Instance& instance, const Location& tile);

@@ -97,7 +97,10 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
   std::vector<Stmt> parts;
   bool partial = false;
   if (walk.initialised) {
-    HONE_ASSIGN_OR_RETURN(Stmt identity, IdentityNest(instance, position));
+    // All lanes of a group meet, those of no result too: each brings what it began with.
+    HONE_ASSIGN_OR_RETURN(
+        Stmt identity,
+        IdentityNest(instance, position, lanes ? Identities::kOfTile : Identities::kOfResults));
     HONE_ASSIGN_OR_RETURN(Stmt load, TileCopy(instance, position, true, &partial));
     // What is not loaded must still begin somewhere.
     const bool always = range.high <= 0 || partial;
@@ -193,7 +196,8 @@ absl::StatusOr<Stmt> NestBuilder::SpatialNest(
   return e.stmt;
 }
 
-absl::StatusOr<Stmt> NestBuilder::IdentityNest(Instance& instance, size_t position) {
+absl::StatusOr<Stmt> NestBuilder::IdentityNest(Instance& instance, size_t position,
+                                               Identities which) {
   const ir::Stage& stage = s_.workload.stages[instance.stage];
   return SpatialNest(instance, position, [&](Instance& at) -> absl::StatusOr<Emitted> {
     std::vector<Expr> axes = AxisValues(at);
@@ -206,7 +210,7 @@ absl::StatusOr<Stmt> NestBuilder::IdentityNest(Instance& instance, size_t positi
                                  ir::Identity(stage.combiner, t.dtype, static_cast<int>(k))));
     }
     e.stmt = stores.size() == 1 ? stores[0] : ir::Block(std::move(stores));
-    e.domain = DomainGuards(at, axes, Inner::kGivesAll);
+    if (which == Identities::kOfResults) e.domain = DomainGuards(at, axes, Inner::kGivesAll);
     return e;
   });
 }

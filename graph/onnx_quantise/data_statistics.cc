@@ -22,21 +22,24 @@ DataStatistics::DataStatistics(const InputGroup& group)
       low_(channels_, std::numeric_limits<float>::infinity()),
       high_(channels_, -std::numeric_limits<float>::infinity()),
       sum_(channels_),
+      squares_(channels_),
       count_(channels_) {}
 
 void DataStatistics::Add(std::span<const float> data, size_t inner) {
   for (size_t first = 0; first + inner <= data.size(); first += inner) {
     const size_t c = first / inner % channels_;
     float low = low_[c], high = high_[c];
-    double sum = 0;
+    double sum = 0, squares = 0;
     for (const float value : data.subspan(first, inner)) {
       low = std::min(low, value);
       high = std::max(high, value);
       sum += static_cast<double>(value);
+      squares += static_cast<double>(value) * static_cast<double>(value);
     }
     low_[c] = low;
     high_[c] = high;
     sum_[c] += sum;
+    squares_[c] += squares;
     count_[c] += static_cast<int64_t>(inner);
   }
   const size_t rows = data.size() / channels_;
@@ -74,6 +77,12 @@ std::vector<double> DataStatistics::Means() const {
   for (size_t c = 0; c < channels_; ++c)
     means.push_back(count_[c] == 0 ? 0 : sum_[c] / static_cast<double>(count_[c]));
   return means;
+}
+
+std::vector<double> DataStatistics::Norms() const {
+  std::vector<double> norms;
+  for (const double squares : squares_) norms.push_back(std::sqrt(squares));
+  return norms;
 }
 
 }  // namespace hone::graph::onnx_quantise

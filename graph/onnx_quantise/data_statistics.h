@@ -25,6 +25,10 @@ class DataStatistics {
   std::vector<double> Largest() const;
   /// The mean of each channel, before smoothing.
   std::vector<double> Means() const;
+  /// How many numbers were seen of each channel.
+  int64_t Count() const { return count_.empty() ? 0 : count_[0]; }
+  /// The Euclidean norm of all that was seen of each channel.
+  std::vector<double> Norms() const;
   /// Vectors of all channels, spread over what was seen: [rows][channels]. Where the channel is the
   /// last axis; else empty.
   const std::vector<float>& rows() const { return rows_; }
@@ -33,7 +37,7 @@ class DataStatistics {
   size_t channels_;
   bool last_;
   std::vector<float> low_, high_;
-  std::vector<double> sum_;
+  std::vector<double> sum_, squares_;
   std::vector<int64_t> count_;
   std::vector<float> rows_;
 };

@@ -9,16 +9,15 @@ namespace hone::graph::onnx_quantise {
 
 namespace {
 
-/// The names that nodes read, those of bodies too, which see what is outside them.
+/// How often nodes read each name, those of bodies too, which see what is outside them.
 void AddRead(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
-             std::set<std::string>& names) {
+             std::map<std::string, int>& reads) {
   for (const onnx::NodeProto& node : nodes) {
-    names.insert(node.input().begin(), node.input().end());
+    for (const std::string& input : node.input()) ++reads[input];
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       if (attribute.has_g()) {
-        AddRead(attribute.g().node(), names);
-        for (const onnx::ValueInfoProto& output : attribute.g().output())
-          names.insert(output.name());
+        AddRead(attribute.g().node(), reads);
+        for (const onnx::ValueInfoProto& output : attribute.g().output()) ++reads[output.name()];
       }
     }
   }
@@ -44,36 +43,60 @@ GraphEditor::GraphEditor(const onnx::ModelProto& source) : source_(source) {
   *graph().mutable_value_info() = from.value_info();
   *graph().mutable_sparse_initializer() = from.sparse_initializer();
   *graph().mutable_metadata_props() = from.metadata_props();
-  for (const onnx::TensorProto& tensor : from.initializer()) names_.insert(tensor.name());
+  for (const onnx::TensorProto& tensor : from.initializer()) {
+    names_.insert(tensor.name());
+    tensors_.insert(tensor.name());
+  }
   for (const onnx::ValueInfoProto& input : from.input()) {
     // What has an initialiser is no input that anybody must give.
     if (names_.insert(input.name()).second) *graph().add_input() = input;
   }
-  for (const onnx::NodeProto& node : from.node())
+  for (const onnx::NodeProto& node : from.node()) {
     names_.insert(node.output().begin(), node.output().end());
+    if (node.op_type() == "Constant") tensors_.insert(node.output(0));
+  }
+  AddRead(from.node(), reads_);
+  for (const onnx::ValueInfoProto& output : from.output()) ++reads_[output.name()];
+}
+
+std::map<std::string, int> GraphEditor::NumRead() const {
+  std::map<std::string, int> read;
+  AddRead(model_.graph().node(), read);
+  for (const onnx::ValueInfoProto& output : model_.graph().output()) ++read[output.name()];
+  return read;
 }
 
 onnx::ModelProto GraphEditor::Finish() {
-  std::set<std::string> read;
-  AddRead(graph().node(), read);
-  for (const onnx::ValueInfoProto& output : graph().output()) read.insert(output.name());
-  DropUnreadConstants(read);
+  DropUnread("Identity", NumRead());
+  DropUnread("Constant", NumRead());
+  const std::map<std::string, int> read = NumRead();
   for (const onnx::TensorProto& tensor : source_.graph().initializer())
-    if (read.contains(tensor.name())) *graph().add_initializer() = tensor;
+    if (read.contains(tensor.name()) && !replaced_.contains(tensor.name()))
+      *graph().add_initializer() = tensor;
   for (const onnx::ValueInfoProto& input : source_.graph().input()) {
     const bool was_known = std::ranges::none_of(
         graph().input(), [&](const auto& own) { return own.name() == input.name(); });
-    if (was_known && read.contains(input.name())) *graph().add_input() = input;
+    if (!was_known || !read.contains(input.name())) continue;
+    onnx::ValueInfoProto& own = *graph().add_input();
+    own = input;
+    const auto tensor = std::ranges::find_if(graph().initializer(), [&](const auto& each) {
+      return each.name() == input.name() && replaced_.contains(input.name());
+    });
+    if (tensor == graph().initializer().end()) continue;
+    onnx::TensorShapeProto& shape = *own.mutable_type()->mutable_tensor_type()->mutable_shape();
+    shape.clear_dim();
+    for (const int64_t extent : tensor->dims()) shape.add_dim()->set_dim_value(extent);
   }
   return std::move(model_);
 }
 
-void GraphEditor::DropUnreadConstants(const std::set<std::string>& read) {
+void GraphEditor::DropUnread(const std::string& op, const std::map<std::string, int>& read) {
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
   nodes.Swap(graph().mutable_node());
   for (onnx::NodeProto& node : nodes) {
-    const bool unread = node.op_type() == "Constant" && !read.contains(node.output(0));
-    if (!unread) *graph().add_node() = std::move(node);
+    const bool dropped = node.op_type() == op &&
+                         (!read.contains(node.output(0)) || replaced_.contains(node.output(0)));
+    if (!dropped) *graph().add_node() = std::move(node);
   }
 }
 
@@ -91,6 +114,16 @@ std::string GraphEditor::AddTensor(const std::string& name, int32_t data_type,
   for (const int64_t extent : shape) tensor.add_dims(extent);
   tensor.set_raw_data(std::move(bytes));
   return tensor.name();
+}
+
+std::string GraphEditor::ReplaceFloats(const std::string& name, const std::vector<int64_t>& shape,
+                                       std::span<const float> values) {
+  const std::string own = AddFloats(name, shape, values);
+  if (reads_[name] != 1 || !tensors_.contains(name)) return own;
+  names_.erase(own);
+  replaced_.insert(name);
+  graph().mutable_initializer(graph().initializer_size() - 1)->set_name(name);
+  return name;
 }
 
 void GraphEditor::AddInput(const std::string& name, int32_t data_type,

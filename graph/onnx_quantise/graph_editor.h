@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -34,6 +35,11 @@ class GraphEditor {
     return AddTensor<float>(name, onnx::TensorProto::FLOAT, shape, values);
   }
 
+  /// Other numbers for one reader of the source's tensor `name`, at most once for each of them;
+  /// gives the name to read. Where nobody else reads the tensor the name stays.
+  std::string ReplaceFloats(const std::string& name, const std::vector<int64_t>& shape,
+                            std::span<const float> values);
+
   void AddInput(const std::string& name, int32_t data_type, const std::vector<int64_t>& shape);
   void AddOutput(const std::string& name);
 
@@ -50,11 +56,16 @@ class GraphEditor {
 
  private:
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
-  void DropUnreadConstants(const std::set<std::string>& read);
+  std::map<std::string, int> NumRead() const;
+  /// Nodes of this operator whose first output nobody reads, or that is replaced.
+  void DropUnread(const std::string& op, const std::map<std::string, int>& read);
 
   const onnx::ModelProto& source_;
   onnx::ModelProto model_;
   std::set<std::string> names_;
+  std::map<std::string, int> reads_;  ///< of the source, bodies and outputs included
+  std::set<std::string> tensors_;     ///< of the source
+  std::set<std::string> replaced_;    ///< of these
 };
 
 void SetInt(onnx::NodeProto& node, const std::string& name, int64_t value);

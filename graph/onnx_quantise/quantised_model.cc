@@ -1,7 +1,6 @@
 #include "graph/onnx_quantise/quantised_model.h"
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,9 +10,9 @@
 #include "fmt/format.h"
 
 #include "base/status.h"
-#include "base/versions.h"
 #include "graph/onnx_import/tensor_reader.h"
 #include "graph/onnx_quantise/graph_editor.h"
+#include "graph/onnx_quantise/standalone_model.h"
 
 namespace hone::graph::onnx_quantise {
 namespace {
@@ -50,15 +49,7 @@ class ModelWriter {
       }
       editor_.Keep(own);
     }
-    onnx::ModelProto model = editor_.Finish();
-    model.set_producer_name("hone");
-    model.set_producer_version(kProgramVersion);
-    HONE_RETURN_IF_ERROR(TakeIn(model));
-    if (model.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int>::max())) {
-      return absl::ResourceExhaustedError(
-          "the quantised model is above the 2 GB that one ONNX file may have: keep fewer layers");
-    }
-    return model.SerializeAsString();
+    return StandaloneModel(source_, editor_.Finish());
   }
 
  private:
@@ -378,28 +369,6 @@ class ModelWriter {
     onnx::OperatorSetIdProto& set = *editor_.model().add_opset_import();
     set.set_domain("com.microsoft");
     set.set_version(1);
-  }
-
-  // ---- external data ----
-
-  absl::Status TakeIn(onnx::ModelProto& model) {
-    onnx_import::TensorReader reader(source_.proto, source_.folder, source_.linked_folder);
-    for (onnx::TensorProto& tensor : *model.mutable_graph()->mutable_initializer())
-      HONE_RETURN_IF_ERROR(TakeIn(tensor, reader));
-    for (onnx::NodeProto& node : *model.mutable_graph()->mutable_node())
-      for (onnx::AttributeProto& attribute : *node.mutable_attribute())
-        if (attribute.has_t()) HONE_RETURN_IF_ERROR(TakeIn(*attribute.mutable_t(), reader));
-    return absl::OkStatus();
-  }
-
-  static absl::Status TakeIn(onnx::TensorProto& tensor, onnx_import::TensorReader& reader) {
-    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return absl::OkStatus();
-    const auto data = reader.Read(tensor);
-    if (!data.ok()) return Annotate(data.status(), fmt::format("tensor '{}'", tensor.name()));
-    tensor.set_raw_data((*data)->bytes.data(), (*data)->bytes.size());
-    tensor.clear_external_data();
-    tensor.clear_data_location();
-    return absl::OkStatus();
   }
 
   const SourceModel& source_;

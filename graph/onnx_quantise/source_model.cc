@@ -25,7 +25,7 @@ constexpr int64_t kLeastOpset = 13;
 
 absl::Status Invalid(std::string message) { return absl::InvalidArgumentError(std::move(message)); }
 
-absl::StatusOr<std::shared_ptr<onnx::ModelProto>> Parse(const std::string& path) {
+absl::StatusOr<std::shared_ptr<onnx::ModelProto>> Parse(const std::string& path, SourceUse use) {
   HONE_ASSIGN_OR_RETURN(const auto file, onnx_import::MappedFile::Open(path));
   auto model = std::make_shared<onnx::ModelProto>();
   const auto size =
@@ -34,7 +34,7 @@ absl::StatusOr<std::shared_ptr<onnx::ModelProto>> Parse(const std::string& path)
     return Invalid(fmt::format("'{}' is no ONNX model, or was cut off", path));
   for (const onnx::OperatorSetIdProto& set : model->opset_import()) {
     const bool ours = set.domain().empty() || set.domain() == "ai.onnx";
-    if (!ours || set.version() >= kLeastOpset) continue;
+    if (!ours || use != SourceUse::kQuantise || set.version() >= kLeastOpset) continue;
     return Invalid(fmt::format(
         "'{}' is of operator set {}; quantised numbers by columns need {} or later: convert it "
         "first (onnx.version_converter.convert_version(model, 17))",
@@ -146,7 +146,7 @@ class LayerFinder {
       if (std::isfinite(values[i])) continue;
       return Invalid(
           fmt::format("{} {}: element {} of its weights '{}' is {}; a model with weights "
-                      "that are not finite cannot be quantised",
+                      "that are not finite can be neither quantised nor pruned",
                       layer.op, layer.name, i, layer.weights, values[i]));
     }
     return std::string();
@@ -255,9 +255,9 @@ class LayerFinder {
 
 }  // namespace
 
-absl::StatusOr<SourceModel> ReadSourceModel(const std::string& path) {
+absl::StatusOr<SourceModel> ReadSourceModel(const std::string& path, SourceUse use) {
   SourceModel model;
-  HONE_ASSIGN_OR_RETURN(const std::shared_ptr<onnx::ModelProto> proto, Parse(path));
+  HONE_ASSIGN_OR_RETURN(const std::shared_ptr<onnx::ModelProto> proto, Parse(path, use));
   model.proto = proto;
   model.folder = std::filesystem::path(path).parent_path().string();
   std::error_code error;
@@ -270,9 +270,11 @@ absl::StatusOr<SourceModel> ReadSourceModel(const std::string& path) {
   });
   return Invalid(fmt::format(
       "'{}': {}", path,
-      narrow ? "the model is quantised already; name the one in f32 that it was made of"
-             : "no MatMul, Gemm or Conv of the main graph has known weights of f32: there is "
-               "nothing to quantise"));
+      narrow
+          ? std::string("the model is quantised already; name the one in f32 that it was made of")
+          : fmt::format("no MatMul, Gemm or Conv of the main graph has known weights of f32: "
+                        "there is nothing to {}",
+                        use == SourceUse::kQuantise ? "quantise" : "prune")));
 }
 
 }  // namespace hone::graph::onnx_quantise

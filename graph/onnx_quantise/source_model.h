@@ -67,7 +67,10 @@ struct LeftOut {
   std::string name, op, why;
 };
 
-/// A model to be quantised, and what of it can be. Immutable.
+/// What is to be done to a model: which ones are refused, and in which words.
+enum class SourceUse : uint8_t { kQuantise, kPrune };
+
+/// A model to be quantised or pruned, and what of it can be. Immutable.
 struct SourceModel {
   std::shared_ptr<const onnx::ModelProto> proto;
   std::string folder, linked_folder;  ///< of its external data, as ImportOptions
@@ -76,8 +79,10 @@ struct SourceModel {
   std::vector<LeftOut> left_out;
 };
 
-/// Reads an ONNX file that can be imported. Errors of reading; kInvalidArgument for an operator set
-/// below 13, weights that are not finite, and a model that is quantised already.
-absl::StatusOr<SourceModel> ReadSourceModel(const std::string& path);
+/// Reads an ONNX file that can be imported. Errors of reading; kInvalidArgument for weights that
+/// are not finite, a model that is quantised already or has no layer, and, to be quantised, an
+/// operator set below 13.
+absl::StatusOr<SourceModel> ReadSourceModel(const std::string& path,
+                                            SourceUse use = SourceUse::kQuantise);
 
 }  // namespace hone::graph::onnx_quantise

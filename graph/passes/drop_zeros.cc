@@ -1,14 +1,16 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
-#include <optional>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "graph/constant_slice.h"
 #include "graph/op.h"
-#include "graph/passes/matcher.h"
+#include "graph/passes/channel_trace.h"
 #include "graph/passes/passes.h"
 
 namespace hone::graph {
@@ -18,32 +20,12 @@ using ir::DType;
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-/// The constant with only these places of one dimension.
-ConstantPtr Sliced(const TensorData& data, size_t axis, const std::vector<int64_t>& keep) {
-  TensorType type = data.type;
-  int64_t outer = 1, inner = ir::SizeOf(type.dtype);
-  for (size_t d = 0; d < axis; ++d) outer *= type.shape[d];
-  for (size_t d = axis + 1; d < type.shape.size(); ++d) inner *= type.shape[d];
-  const int64_t whole = type.shape[axis];
-  type.shape[axis] = static_cast<int64_t>(keep.size());
-  std::vector<std::byte> bytes;
-  bytes.reserve(static_cast<size_t>(type.Bytes()));
-  for (int64_t o = 0; o < outer; ++o) {
-    for (const int64_t k : keep) {
-      const auto part = data.bytes.subspan(static_cast<size_t>((o * whole + k) * inner),
-                                           static_cast<size_t>(inner));
-      bytes.insert(bytes.end(), part.begin(), part.end());
-    }
-  }
-  return MakeConstant(std::move(type), std::move(bytes));
-}
-
-/// By place of one dimension: whether anything there is not zero. Dense weights are hardly read.
-std::vector<bool> NonZeroAlong(const TensorData& data, size_t axis) {
-  int64_t outer = 1, inner = 1;
-  for (size_t d = 0; d < axis; ++d) outer *= data.type.shape[d];
-  for (size_t d = axis + 1; d < data.type.shape.size(); ++d) inner *= data.type.shape[d];
-  const int64_t count = data.type.shape[axis];
+/// By channel: whether anything there is not zero. Dense weights are hardly read.
+std::vector<bool> NonZeroAlong(const TensorData& data, const ChannelPlace& place) {
+  int64_t outer = 1, inner = place.inner;
+  for (size_t d = 0; d < place.axis; ++d) outer *= data.type.shape[d];
+  for (size_t d = place.axis + 1; d < data.type.shape.size(); ++d) inner *= data.type.shape[d];
+  const int64_t count = data.type.shape[place.axis] / place.inner;
   const auto is_zero = [&](int64_t element) {
     float value = 0;
     std::memcpy(&value, data.bytes.data() + 4 * element, sizeof value);
@@ -59,192 +41,193 @@ std::vector<bool> NonZeroAlong(const TensorData& data, size_t axis) {
   return non_zero;
 }
 
-/// A product with known weights of f32, and which of its dimensions are channels.
-struct Product {
-  NodeId node = -1;
-  ConstantPtr weights;
-  size_t channel = 0;      ///< of data and result alike
-  size_t in = 0, out = 0;  ///< of the weights
-};
+/// By channel: the one number that a constant has there, or NaN.
+std::vector<double> NumbersAlong(const TensorData& data, const ChannelPlace& place) {
+  int64_t outer = 1, inner = place.inner;
+  for (size_t d = 0; d < place.axis; ++d) outer *= data.type.shape[d];
+  for (size_t d = place.axis + 1; d < data.type.shape.size(); ++d) inner *= data.type.shape[d];
+  const int64_t count = data.type.shape[place.axis] / place.inner;
+  std::vector<double> numbers;
+  for (int64_t k = 0; k < count; ++k) {
+    const double first = data.DoubleAt(k * inner);
+    bool same = true;
+    for (int64_t i = 0; same && i < outer * inner; ++i)
+      same = data.DoubleAt((i / inner * count + k) * inner + i % inner) == first;
+    numbers.push_back(same ? first : kUnknown);
+  }
+  return numbers;
+}
 
-/// What stands between two products, nearest to the second first, and what it all does to channels.
-struct Chain {
-  Product first, second;
-  std::vector<NodeId> between;
+bool KeepsZero(const std::string& op, const std::string& fn) {
+  static constexpr std::string_view kFunctions[] = {
+      "neg",  "abs",       "sqrt",       "sin", "tan",  "tanh", "erf", "gelu",
+      "silu", "gelu_tanh", "hard_swish", "sum", "mean", "max",  "min"};
+  return op == "Pool" || std::ranges::find(kFunctions, fn) != std::end(kFunctions);
+}
+
+double Applied(const std::string& fn, double a, double b) {
+  if (fn == "mul" && (a == 0 || b == 0)) return 0;
+  if (std::isnan(a) || std::isnan(b)) return kUnknown;
+  if (fn == "add") return a + b;
+  if (fn == "sub") return a - b;
+  if (fn == "mul") return a * b;
+  if (fn == "max") return std::max(a, b);
+  if (fn == "min") return std::min(a, b);
+  return kUnknown;
+}
+
+/// What a traced value has in channels that no weights reach: one number, or NaN where that is not
+/// known.
+class ConstantChannels {
+ public:
+  ConstantChannels(const Graph& graph, const ChannelTrace& trace) : graph_(graph), trace_(trace) {
+    for (const ChannelConstant& each : trace.makers) makers_[each.node] = each.place;
+    std::set<NodeId> nodes;
+    for (const auto& [value, place] : trace.values) nodes.insert(graph.values[value].producer);
+    for (const NodeId node : nodes) numbers_[graph.nodes[node].outputs[0]] = Of(node);
+  }
+
+  const std::vector<double>& At(ValueId value) const { return numbers_.at(value); }
+
+ private:
+  using Numbers = std::vector<double>;
+
+  Numbers Of(NodeId id) const {
+    const Node& node = graph_.nodes[id];
+    if (const auto maker = makers_.find(id); maker != makers_.end())
+      return Made(node, maker->second);
+    const std::string fn = MakeCall(graph_, node).String("fn", "");
+    if (node.op == "Transpose" || node.op == "Reshape") return Operand(id, 0);
+    if (node.op == "Conv") return Biased(id);
+    if (node.op == "Binary" || node.op == "MatMul") {
+      const Numbers a = Operand(id, 0), b = Operand(id, 1);
+      Numbers numbers;
+      for (size_t c = 0; c < a.size(); ++c)
+        numbers.push_back(Applied(node.op == "MatMul" ? "mul" : fn, a[c], b[c]));
+      if (node.op == "MatMul") OnlyZeros(numbers);
+      return numbers;
+    }
+    if (node.op == "Softmax" || !KeepsZero(node.op, fn)) return Unknown();
+    Numbers numbers = Operand(id, 0);
+    OnlyZeros(numbers);
+    return numbers;
+  }
+
+  Numbers Unknown() const { return Numbers(static_cast<size_t>(trace_.channels), kUnknown); }
+  static void OnlyZeros(Numbers& numbers) {
+    for (double& number : numbers)
+      if (number != 0) number = kUnknown;
+  }
+
+  Numbers Operand(NodeId id, size_t input) const {
+    const ValueId value = graph_.nodes[id].inputs[input];
+    if (const auto it = numbers_.find(value); it != numbers_.end()) return it->second;
+    const ConstantPtr& data = graph_.values[value].constant;
+    if (data == nullptr) return Unknown();
+    for (const ChannelConstant& each : trace_.constants)
+      if (each.node == id && each.input == input) return NumbersAlong(*data, each.place);
+    if (data->type.NumElements() != 1) return Unknown();
+    return Numbers(static_cast<size_t>(trace_.channels), data->DoubleAt(0));
+  }
+
+  Numbers Bias(const Node& node, int64_t inner) const {
+    if (node.inputs.size() < 3 || node.inputs[2] == kNoValue)
+      return Numbers(static_cast<size_t>(trace_.channels), 0.0);
+    return NumbersAlong(*graph_.values[node.inputs[2]].constant, {0, inner});
+  }
+
+  Numbers Made(const Node& node, const ChannelPlace& place) const {
+    const std::vector<bool> written = NonZeroAlong(*graph_.values[node.inputs[1]].constant, place);
+    Numbers numbers = Bias(node, place.inner);
+    for (size_t c = 0; c < numbers.size(); ++c)
+      if (written[c]) numbers[c] = kUnknown;
+    return numbers;
+  }
+
+  /// A depthwise convolution, whose borders are zeros too.
+  Numbers Biased(NodeId id) const {
+    const Numbers data = Operand(id, 0);
+    Numbers numbers = Bias(graph_.nodes[id], 1);
+    for (size_t c = 0; c < numbers.size(); ++c)
+      if (data[c] != 0) numbers[c] = kUnknown;
+    return numbers;
+  }
+
+  const Graph& graph_;
+  const ChannelTrace& trace_;
+  std::map<NodeId, ChannelPlace> makers_;
+  std::map<ValueId, Numbers> numbers_;
 };
 
 class ZeroDropper {
  public:
-  explicit ZeroDropper(Graph& graph) : graph_(graph), matcher_(graph) {}
+  explicit ZeroDropper(Graph& graph) : graph_(graph), tracer_(graph) {}
 
+  /// What disappears may leave nobody to read what fed it, so until nothing changes.
   int Run() {
     int changes = 0;
-    for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
-      const std::optional<Chain> chain = ChainTo(id);
-      if (!chain) continue;
-      const std::vector<int64_t> keep = ChannelsToKeep(*chain);
-      const size_t all = static_cast<size_t>(chain->second.weights->type.shape[chain->second.in]);
-      if (keep.size() == all) continue;
-      Apply(*chain, keep);
-      ++changes;
+    for (int before = -1; before != changes;) {
+      before = changes;
+      std::set<NodeId> seen;
+      for (auto id = static_cast<NodeId>(graph_.nodes.size()); id-- > 0;) {
+        if (seen.contains(id)) continue;
+        const std::optional<ChannelTrace> trace = tracer_.TraceFrom(id);
+        if (!trace) continue;
+        for (const ChannelConstant& reader : trace->readers) seen.insert(reader.node);
+        const std::vector<int64_t> keep = ChannelsToKeep(*trace);
+        if (static_cast<int64_t>(keep.size()) == trace->channels) continue;
+        Apply(*trace, keep);
+        ++changes;
+      }
     }
     return changes;
   }
 
  private:
-  ConstantPtr Known(ValueId id) const {
-    return id == kNoValue ? nullptr : graph_.values[id].constant;
-  }
-
-  std::optional<Product> ProductAt(NodeId id) const {
-    const Node& node = graph_.nodes[id];
-    if (node.op != "MatMul" && node.op != "Conv") return std::nullopt;
-    const OpCall call = MakeCall(graph_, node);
-    Product p{id, Known(node.inputs[1])};
-    if (p.weights == nullptr || p.weights->type.dtype != DType::kF32 ||
-        Known(node.inputs[0]) != nullptr)
-      return std::nullopt;
-    const size_t rank = graph_.values[node.outputs[0]].type.shape.size();
-    if (node.op == "MatMul") {
-      if (p.weights->type.shape.size() != 2 || call.Int("transpose_a", 0) != 0) return std::nullopt;
-      p.channel = rank - 1;
-      p.out = call.Int("transpose_b", 0) != 0 ? 0 : 1;
-      p.in = 1 - p.out;
-      return p;
+  std::vector<int64_t> ChannelsToKeep(const ChannelTrace& trace) const {
+    const ConstantChannels constants(graph_, trace);
+    std::vector<bool> read(static_cast<size_t>(trace.channels));
+    for (const ChannelConstant& reader : trace.readers) {
+      const Node& node = graph_.nodes[reader.node];
+      const std::vector<bool> own =
+          NonZeroAlong(*graph_.values[node.inputs[1]].constant, reader.place);
+      const std::vector<double>& numbers = constants.At(node.inputs[0]);
+      for (size_t c = 0; c < read.size(); ++c)
+        if (own[c] && numbers[c] != 0) read[c] = true;
     }
-    const bool has_bias = node.inputs.size() > 2 && node.inputs[2] != kNoValue;
-    if (call.Int("group", 1) != 1 || call.String("layout", "nchw") != "nchw" ||
-        (has_bias && Known(node.inputs[2]) == nullptr))
-      return std::nullopt;
-    p.channel = 1;
-    p.out = 0;
-    p.in = 1;
-    return p;
-  }
-
-  /// Whether channels pass through the node one by one.
-  bool KeepsChannels(const Node& node, size_t channel) const {
-    const std::vector<int64_t>& shape = graph_.values[node.outputs[0]].type.shape;
-    if (node.outputs.size() != 1 || graph_.values[node.inputs[0]].type.shape != shape) {
-      return node.op == "Pool" && node.outputs.size() == 1 && channel == 1 &&
-             MakeCall(graph_, node).String("layout", "nchw") == "nchw";
-    }
-    if (node.op == "Unary" || node.op == "Activation") return true;
-    if (node.op == "Pool") return channel == 1;
-    if (node.op != "Binary") return false;
-    const ConstantPtr other = Known(node.inputs[1]);
-    if (other == nullptr) return false;
-    const std::vector<int64_t>& own = other->type.shape;
-    return own.size() <= shape.size() &&
-           (other->type.NumElements() == 1 || AxisOf(*other, shape, channel).has_value());
-  }
-
-  /// The dimension of a constant that is the channel, where all others have one element.
-  static std::optional<size_t> AxisOf(const TensorData& data, const std::vector<int64_t>& shape,
-                                      size_t channel) {
-    const size_t missing = shape.size() - data.type.shape.size();
-    if (channel < missing || data.type.shape[channel - missing] != shape[channel] ||
-        data.type.NumElements() != shape[channel])
-      return std::nullopt;
-    return channel - missing;
-  }
-
-  std::optional<Chain> ChainTo(NodeId id) const {
-    const std::optional<Product> second = ProductAt(id);
-    if (!second) return std::nullopt;
-    Chain chain{.first = {}, .second = *second, .between = {}};
-    ValueId value = graph_.nodes[id].inputs[0];
-    while (true) {
-      const NodeId producer = graph_.values[value].producer;
-      if (producer < 0 || matcher_.OnlyReader(value) == nullptr) return std::nullopt;
-      const std::vector<int64_t>& shape = graph_.values[value].type.shape;
-      if (const auto first = ProductAt(producer)) {
-        if (first->channel != second->channel || shape.size() <= first->channel)
-          return std::nullopt;
-        chain.first = *first;
-        return chain;
-      }
-      if (!KeepsChannels(graph_.nodes[producer], second->channel)) return std::nullopt;
-      chain.between.push_back(producer);
-      value = graph_.nodes[producer].inputs[0];
-    }
-  }
-
-  std::vector<int64_t> ChannelsToKeep(const Chain& chain) const {
-    const std::vector<bool> read = NonZeroAlong(*chain.second.weights, chain.second.in);
-    const std::vector<bool> written = NonZeroAlong(*chain.first.weights, chain.first.out);
     std::vector<int64_t> keep;
-    for (size_t c = 0; c < read.size(); ++c) {
-      if (read[c] && (written[c] || Constantly(chain, c) != 0))
-        keep.push_back(static_cast<int64_t>(c));
-    }
+    for (size_t c = 0; c < read.size(); ++c)
+      if (read[c]) keep.push_back(static_cast<int64_t>(c));
     if (keep.empty()) keep.push_back(0);
     return keep;
   }
 
-  /// What the second product reads of a channel of which the first one has no weights; NaN: not
-  /// known to be one number.
-  double Constantly(const Chain& chain, size_t c) const {
-    const Node& first = graph_.nodes[chain.first.node];
-    double value = 0;
-    if (first.op == "Conv" && first.inputs.size() > 2 && first.inputs[2] != kNoValue)
-      value = Known(first.inputs[2])->DoubleAt(static_cast<int64_t>(c));
-    for (auto id = chain.between.rbegin(); id != chain.between.rend(); ++id) {
-      const Node& node = graph_.nodes[*id];
-      const std::string fn = MakeCall(graph_, node).String("fn", "");
-      if (node.op == "Binary")
-        value = Applied(fn, value, *Known(node.inputs[1]), c);
-      else if (value != 0 || !KeepsZero(node.op, fn))
-        return kUnknown;
+  void Slice(const ChannelConstant& constant, const std::vector<int64_t>& keep) {
+    std::vector<int64_t> places;
+    for (const int64_t channel : keep)
+      for (int64_t i = 0; i < constant.place.inner; ++i)
+        places.push_back(channel * constant.place.inner + i);
+    const ConstantPtr old =
+        graph_.values[graph_.nodes[constant.node].inputs[constant.input]].constant;
+    const ValueId made = graph_.AddConstant(Sliced(*old, constant.place.axis, places));
+    graph_.nodes[constant.node].inputs[constant.input] = made;
+  }
+
+  void Apply(const ChannelTrace& trace, const std::vector<int64_t>& keep) {
+    for (const auto* constants : {&trace.makers, &trace.readers, &trace.constants})
+      for (const ChannelConstant& constant : *constants) Slice(constant, keep);
+    const auto left = static_cast<int64_t>(keep.size());
+    for (const auto& [value, place] : trace.values)
+      graph_.values[value].type.shape[place.axis] = left * place.inner;
+    for (const NodeId node : trace.depthwise) graph_.nodes[node].attributes["group"] = left;
+    for (const NodeId id : trace.reshapes) {
+      Node& node = graph_.nodes[id];
+      node.attributes["shape"] = graph_.values[node.outputs[0]].type.shape;
     }
-    return value;
-  }
-
-  static bool KeepsZero(const std::string& op, const std::string& fn) {
-    static constexpr std::string_view kFunctions[] = {"neg",  "abs",       "sqrt",      "sin",
-                                                      "tan",  "tanh",      "erf",       "gelu",
-                                                      "silu", "gelu_tanh", "hard_swish"};
-    return op == "Pool" || std::ranges::find(kFunctions, fn) != std::end(kFunctions);
-  }
-
-  static double Applied(const std::string& fn, double value, const TensorData& data, size_t c) {
-    const double other = data.DoubleAt(data.type.NumElements() == 1 ? 0 : static_cast<int64_t>(c));
-    if (fn == "add") return value + other;
-    if (fn == "sub") return value - other;
-    if (fn == "mul") return value * other;
-    if (fn == "max") return std::max(value, other);
-    if (fn == "min") return std::min(value, other);
-    return kUnknown;
-  }
-
-  void Replace(NodeId node, size_t input, size_t axis, const std::vector<int64_t>& keep) {
-    const ConstantPtr old = Known(graph_.nodes[node].inputs[input]);
-    const ValueId made = graph_.AddConstant(Sliced(*old, axis, keep));
-    graph_.nodes[node].inputs[input] = made;
-  }
-
-  void Apply(const Chain& chain, const std::vector<int64_t>& keep) {
-    const auto shrink = [&](NodeId node) {
-      graph_.values[graph_.nodes[node].outputs[0]].type.shape[chain.first.channel] =
-          static_cast<int64_t>(keep.size());
-    };
-    Replace(chain.second.node, 1, chain.second.in, keep);
-    Replace(chain.first.node, 1, chain.first.out, keep);
-    const Node first = graph_.nodes[chain.first.node];
-    if (first.op == "Conv" && first.inputs.size() > 2 && first.inputs[2] != kNoValue)
-      Replace(chain.first.node, 2, 0, keep);
-    for (const NodeId id : chain.between) {
-      const Node node = graph_.nodes[id];
-      const std::vector<int64_t> shape = graph_.values[node.outputs[0]].type.shape;
-      if (node.op == "Binary" && Known(node.inputs[1])->type.NumElements() > 1)
-        Replace(id, 1, *AxisOf(*Known(node.inputs[1]), shape, chain.first.channel), keep);
-      shrink(id);
-    }
-    shrink(chain.first.node);
   }
 
   Graph& graph_;
-  const Matcher matcher_;
+  const ChannelTracer tracer_;
 };
 
 }  // namespace

@@ -176,8 +176,10 @@ absl::StatusOr<int> FoldPads(Graph& graph, const PassContext& context);
 ///   %5 = BatchNorm(%4, %s, %b, %m, %v)
 absl::StatusOr<int> FoldBatchNorm(Graph& graph, const PassContext& context);
 
-/// Rows and channels between two products that the second has no weights for, or that are zero
-/// since the first has none, disappear with what computes them (pruned models).
+/// Rows, channels and heads of attentions between products that those who read them have no weights
+/// for, or that are zero since those who make them have none, disappear with what computes them
+/// (pruned models): through residual sums, gates, depthwise convolutions and softmax. What feeds
+/// nothing any more goes too.
 ///
 ///   %1 = MatMul(%0, %a) [8,12]                %1 = MatMul(%0, %c) [8,10]
 ///   %2 = Unary(%1) {fn=relu}                  %2 = Unary(%1) {fn=relu}

@@ -24,6 +24,7 @@ if typing.TYPE_CHECKING:
     from .log import Log
     from .model import Model, Tensor, compile, load  # pylint: disable=redefined-builtin
     from .networks import zoo
+    from .pruning import Pruned, prune
     from .pytorch import Explanation, FallbackWarning, explain, seen, tune_seen
     from .quantise import Quantised, quantize
     from .session import Progress, Report, Session, Verdict, tune
@@ -32,9 +33,9 @@ if typing.TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["BadInput", "DeviceError", "DoctorError", "Explanation", "FallbackWarning", "Farm",
            "Fault", "HoneError", "Interrupted", "Log", "LogError", "Model", "NoSpace",
-           "NotInstalled", "OutputsDiffer", "Progress", "Quantised", "RecordMissing", "Report",
-           "ServerError", "Session", "Table", "Tensor", "UsageError", "Verdict", "compile",
-           "connect", "explain", "load", "quantize", "seen", "tune", "tune_seen", "zoo"]
+           "NotInstalled", "OutputsDiffer", "Progress", "Pruned", "Quantised", "RecordMissing",
+           "Report", "ServerError", "Session", "Table", "Tensor", "UsageError", "Verdict", "compile",
+           "connect", "explain", "load", "prune", "quantize", "seen", "tune", "tune_seen", "zoo"]
 
 # Imported when first asked for: the command of a wheel must not wait for NumPy, nor anyone for torch.
 _PLACES = {"Farm": "farm", "connect": "farm", "Log": "log", "Model": "model", "Tensor": "model",
@@ -42,7 +43,7 @@ _PLACES = {"Farm": "farm", "connect": "farm", "Log": "log", "Model": "model", "T
            "Report": "session", "Session": "session", "Verdict": "session", "tune": "session",
            "Table": "table", "Explanation": "pytorch", "FallbackWarning": "pytorch",
            "explain": "pytorch", "seen": "pytorch", "tune_seen": "pytorch",
-           "Quantised": "quantise", "quantize": "quantise"}
+           "Pruned": "pruning", "prune": "pruning", "Quantised": "quantise", "quantize": "quantise"}
 
 
 def __getattr__(name: str) -> typing.Any:

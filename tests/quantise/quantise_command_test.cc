@@ -8,22 +8,24 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
-#include "base/core/random.h"
 #include "base/file.h"
 #include "client/npz.h"
 #include "tests/client/python.h"
 #include "tests/client/run_hone.h"
-#include "tests/graph/onnx_model.h"
+#include "tests/quantise/small_network.h"
 
 namespace hone::client {
 namespace {
 
 using nlohmann::json;
+using testing::Drawn;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::ProgramRun;
 using testing::RunHone;
+using testing::SaveTensors;
 using testing::TemporaryFolder;
+using testing::WriteSmallNetwork;
 
 json Parse(const ProgramRun& run) {
   const json object = json::parse(run.out, nullptr, false);
@@ -31,59 +33,12 @@ json Parse(const ProgramRun& run) {
   return object;
 }
 
-std::vector<double> Drawn(size_t count, uint64_t seed, double size) {
-  Random random(seed);
-  std::vector<double> values;
-  for (size_t i = 0; i < count; ++i) values.push_back(size * (2 * random.Uniform() - 1));
-  return values;
-}
-
-/// x[2,8,6,6] → Conv 3×3 with bias → Relu → GlobalAveragePool → Flatten → MatMul → Add → Gemm.
 class QuantiseCommandTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    graph::OnnxModel model(17);
-    model.Input("x", {"2", "8", "6", "6"});
-    AddWeights(model, "w1", {16, 8, 3, 3}, 1);
-    AddWeights(model, "b1", {16}, 2);
-    AddWeights(model, "w2", {16, 32}, 3);
-    AddWeights(model, "b2", {32}, 4);
-    AddWeights(model, "w3", {10, 32}, 5);
-    AddWeights(model, "b3", {10}, 6);
-    auto& conv = model.Node("Conv", {"x", "w1", "b1"}, {"c"});
-    conv.set_name("first");
-    graph::SetInts(conv, "pads", {1, 1, 1, 1});
-    model.Node("Relu", {"c"}, {"r"});
-    model.Node("GlobalAveragePool", {"r"}, {"g"});
-    model.Node("Flatten", {"g"}, {"f"});
-    model.Node("MatMul", {"f", "w2"}, {"m"}).set_name("second");
-    model.Node("Add", {"m", "b2"}, {"a"});
-    auto& gemm = model.Node("Gemm", {"a", "w3", "b3"}, {"y"});
-    gemm.set_name("third");
-    graph::SetInt(gemm, "transB", 1);
-    model.Output("y");
-    auto& shape =
-        *model.graph().mutable_output(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
-    for (const int64_t extent : {2, 10}) shape.add_dim()->set_dim_value(extent);
-    ASSERT_TRUE(WriteFileAtomically(model_, model.Bytes()).ok());
-    Save(data_, {{"x", *graph::MakeConstant(ir::DType::kF32, {8, 8, 6, 6}, Drawn(2304, 7, 1))}});
-  }
-
-  static void AddWeights(graph::OnnxModel& model, const std::string& name,
-                         const std::vector<int64_t>& shape, uint64_t seed) {
-    model.Zeros(name, shape);
-    onnx::TensorProto& tensor =
-        *model.graph().mutable_initializer(model.graph().initializer_size() - 1);
-    int64_t count = 1;
-    for (const int64_t extent : shape) count *= extent;
-    tensor.clear_raw_data();
-    tensor.clear_float_data();
-    for (const double value : Drawn(static_cast<size_t>(count), seed, 0.5))
-      tensor.add_float_data(static_cast<float>(value));
-  }
-
-  static void Save(const std::string& path, const NamedTensors& tensors) {
-    ASSERT_TRUE(WriteNpz(path, tensors).ok());
+    WriteSmallNetwork(model_);
+    SaveTensors(data_,
+                {{"x", *graph::MakeConstant(ir::DType::kF32, {8, 8, 6, 6}, Drawn(2304, 7, 1))}});
   }
 
   ProgramRun Quantise(std::vector<std::string> more) const {
@@ -143,7 +98,7 @@ TEST_P(QuantiseSchemeTest, OnnxRuntimeReadsTheFileAndAgrees) {
   graph::TensorData first = (*all)[0].second;
   first.type.shape[0] = 2;
   first.bytes = first.bytes.first(static_cast<size_t>(first.type.Bytes()));
-  Save(folder_.Path("one.npz"), {{"x", first}});
+  SaveTensors(folder_.Path("one.npz"), {{"x", first}});
   ASSERT_EQ(RunHone({"run", output_, "--inputs", folder_.Path("one.npz"), "--outputs",
                      folder_.Path("y.npz"), "--threads", "1"})
                 .exit_code,
@@ -218,7 +173,7 @@ TEST_F(QuantiseCommandTest, CountsRightAnswers) {
       0);
   std::filesystem::remove(output_);
   const std::string labels = folder_.Path("l.npz");
-  Save(labels, {{"labels", *graph::MakeInt64s({8}, {0, 1, 2, 3, 4, 5, 6, 7})}});
+  SaveTensors(labels, {{"labels", *graph::MakeInt64s({8}, {0, 1, 2, 3, 4, 5, 6, 7})}});
   const ProgramRun run = Quantise({"--calibrate", data_, "--labels", labels, "--max-drop", "100",
                                    "--seconds", "0.02", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -227,11 +182,11 @@ TEST_F(QuantiseCommandTest, CountsRightAnswers) {
   EXPECT_NEAR(right * 8, std::round(right * 8), 1e-9);
   EXPECT_TRUE(report["written"]["top1"].is_number());
   std::filesystem::remove(output_);
-  Save(labels, {{"labels", *graph::MakeInt64s({3}, {0, 1, 2})}});
+  SaveTensors(labels, {{"labels", *graph::MakeInt64s({3}, {0, 1, 2})}});
   ExpectRefused({"--calibrate", data_, "--labels", labels}, "3 labels for 8 rows");
-  Save(labels, {{"labels", *graph::MakeInt64s({8}, {0, 1, 2, 3, 4, 5, 6, 10})}});
+  SaveTensors(labels, {{"labels", *graph::MakeInt64s({8}, {0, 1, 2, 3, 4, 5, 6, 10})}});
   ExpectRefused({"--calibrate", data_, "--labels", labels}, "label 7 is 10");
-  Save(labels, {{"right", *graph::MakeInt64s({8}, {0, 1, 2, 3, 4, 5, 6, 7})}});
+  SaveTensors(labels, {{"right", *graph::MakeInt64s({8}, {0, 1, 2, 3, 4, 5, 6, 7})}});
   ExpectRefused({"--calibrate", data_, "--labels", labels}, "has no array \"labels\"");
 }
 
@@ -242,19 +197,19 @@ TEST_F(QuantiseCommandTest, RefusesBadDataAndSaysWhich) {
     return *graph::MakeConstant(ir::DType::kF32, std::move(shape),
                                 std::vector<double>(static_cast<size_t>(count), 0.5));
   };
-  Save(bad, {{"input", f32({2, 8, 6, 6})}});
+  SaveTensors(bad, {{"input", f32({2, 8, 6, 6})}});
   ExpectRefused({"--calibrate", bad}, "has an array \"input\", which is no input of the model");
-  Save(bad, {{"labels", f32({2})}});
+  SaveTensors(bad, {{"labels", f32({2})}});
   ExpectRefused({"--calibrate", bad}, "has no array for the input x: f32[2,8,6,6]");
-  Save(bad, {{"x", f32({3, 8, 6, 6})}});
+  SaveTensors(bad, {{"x", f32({3, 8, 6, 6})}});
   ExpectRefused({"--calibrate", bad}, "array x is f32[3,8,6,6], the model wants f32[2,8,6,6]");
-  Save(bad, {{"x", f32({0, 8, 6, 6})}});
+  SaveTensors(bad, {{"x", f32({0, 8, 6, 6})}});
   ExpectRefused({"--calibrate", bad}, "it has no elements");
-  Save(bad, {{"x", *graph::MakeConstant(ir::DType::kF64, {2, 8, 6, 6}, Drawn(576, 1, 1))}});
+  SaveTensors(bad, {{"x", *graph::MakeConstant(ir::DType::kF64, {2, 8, 6, 6}, Drawn(576, 1, 1))}});
   ExpectRefused({"--calibrate", bad}, "is f64[2,8,6,6], the model wants f32[2,8,6,6]");
   std::vector<double> values = Drawn(576, 1, 1);
   values[5] = std::nan("");
-  Save(bad, {{"x", *graph::MakeConstant(ir::DType::kF32, {2, 8, 6, 6}, values)}});
+  SaveTensors(bad, {{"x", *graph::MakeConstant(ir::DType::kF32, {2, 8, 6, 6}, values)}});
   ExpectRefused({"--calibrate", bad}, "array x: element 5 is nan");
   std::filesystem::create_directory(folder_.Path("empty"));
   ExpectRefused({"--calibrate", folder_.Path("empty")}, "has no .npz file in it");
@@ -293,8 +248,8 @@ TEST_F(QuantiseCommandTest, WritesOverNothingThatItReads) {
 
 TEST_F(QuantiseCommandTest, InterruptedItLeavesNoHalfFile) {
   constexpr int64_t kRows = 32'000;
-  Save(data_, {{"x", *graph::MakeConstant(ir::DType::kF32, {kRows, 8, 6, 6},
-                                          Drawn(kRows * 8 * 6 * 6, 7, 1))}});
+  SaveTensors(data_, {{"x", *graph::MakeConstant(ir::DType::kF32, {kRows, 8, 6, 6},
+                                                 Drawn(kRows * 8 * 6 * 6, 7, 1))}});
   // As soon as it says that it calibrates. A shell's background ignores SIGINT.
   const ProgramRun run = testing::RunProcess(
       {"/bin/bash", "-c",

@@ -8,7 +8,7 @@
 
 #include "client/command.h"
 #include "client/npz.h"
-#include "client/quantise_score.h"
+#include "client/model_score.h"
 #include "client/trace_choice.h"
 #include "graph/graph.h"
 
@@ -23,12 +23,12 @@ absl::StatusOr<graph::Graph> ImportBytes(const Arguments& arguments, const std::
 /// The score of a model, compiled for the command's --target, on all runs of the reference; top-1
 /// where there are labels. Errors of importing, compiling and running.
 struct ScoreTerms {
-  const QuantiseReference* reference = nullptr;
+  const ScoreReference* reference = nullptr;
   const CalibrationSet* data = nullptr;
   const Top1Labels* labels = nullptr;  ///< null: none
   const CalibrationSet* labelled = nullptr;
 };
-absl::StatusOr<QuantiseScore> ScoreModel(CommandContext& context, graph::Graph graph,
+absl::StatusOr<ModelScore> ScoreModel(CommandContext& context, graph::Graph graph,
                                          const ScoreTerms& terms);
 
 /// A model's time in turns with others.

@@ -1,4 +1,4 @@
-#include "client/quantise_timing.h"
+#include "client/written_model.h"
 
 #include <memory>
 #include <span>
@@ -23,7 +23,7 @@ absl::StatusOr<graph::Graph> ImportBytes(const Arguments& arguments, const std::
   return graph::ImportOnnx(std::as_bytes(std::span(bytes)), options);
 }
 
-absl::StatusOr<QuantiseScore> ScoreModel(CommandContext& context, graph::Graph graph,
+absl::StatusOr<ModelScore> ScoreModel(CommandContext& context, graph::Graph graph,
                                          const ScoreTerms& terms) {
   std::string bytes;
   {
@@ -43,7 +43,7 @@ absl::StatusOr<QuantiseScore> ScoreModel(CommandContext& context, graph::Graph g
     HONE_RETURN_IF_ERROR(session.Run());
     sum.Add(session.Outputs(), terms.reference->outputs(run));
   }
-  QuantiseScore score = sum.Score();
+  ModelScore score = sum.Score();
   if (terms.labels == nullptr) return score;
   int64_t right = 0;
   for (size_t run = 0; run < terms.labelled->runs.size(); ++run) {

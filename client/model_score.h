@@ -7,12 +7,12 @@
 #include "absl/status/statusor.h"
 
 #include "client/calibration_set.h"
-#include "client/quantise_probe.h"
+#include "client/layer_probe.h"
 
 namespace hone::client {
 
 /// How near outputs are to those in f32.
-struct QuantiseScore {
+struct ModelScore {
   double noise = 0;            ///< power of the difference by that of the output; mean of outputs
   std::optional<double> top1;  ///< share of rows whose greatest number is the labelled class
   /// Signal to noise, at most 180 dB.
@@ -24,23 +24,23 @@ class ScoreSum {
  public:
   /// `reference` in the order of `outputs`.
   void Add(const NamedTensors& outputs, const NamedTensors& reference);
-  QuantiseScore Score() const;
+  ModelScore Score() const;
 
  private:
   std::vector<double> noise_, signal_;
 };
 
 /// Outputs of a model in f32 on a set, against which others are held. Holds no reference to it.
-class QuantiseReference {
+class ScoreReference {
  public:
   /// Runs the probe, all of whose layers are kept. InvalidArgument where an output is not finite.
-  static absl::StatusOr<QuantiseReference> Create(QuantiseProbe& probe, const CalibrationSet& set);
+  static absl::StatusOr<ScoreReference> Create(LayerProbe& probe, const CalibrationSet& set);
 
   size_t runs() const { return outputs_.size(); }
   const NamedTensors& outputs(size_t run) const { return outputs_[run]; }
 
   /// The score of the probe as it is set, on at most `most` runs spread over the set.
-  absl::StatusOr<QuantiseScore> Score(QuantiseProbe& probe, const CalibrationSet& set,
+  absl::StatusOr<ModelScore> Score(LayerProbe& probe, const CalibrationSet& set,
                                       size_t most) const;
 
  private:
@@ -55,7 +55,7 @@ class Top1Labels {
                                            size_t runs);
 
   /// The share of rows that are right. Errors of running.
-  absl::StatusOr<double> Share(QuantiseProbe& probe, const CalibrationSet& set) const;
+  absl::StatusOr<double> Share(LayerProbe& probe, const CalibrationSet& set) const;
   /// How many rows of one run are right.
   int64_t NumRight(const graph::TensorData& output, size_t run) const;
   int64_t num_rows() const { return static_cast<int64_t>(labels_.size()); }

@@ -1,4 +1,4 @@
-#include "client/quantise_score.h"
+#include "client/model_score.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@ NamedTensors Copied(const NamedTensors& tensors) {
 
 }  // namespace
 
-double QuantiseScore::Decibels() const {
+double ModelScore::Decibels() const {
   if (!(noise > 0)) return kMostDecibels;
   return std::min(-10 * std::log10(noise), kMostDecibels);
 }
@@ -49,8 +49,8 @@ void ScoreSum::Add(const NamedTensors& outputs, const NamedTensors& reference) {
   }
 }
 
-QuantiseScore ScoreSum::Score() const {
-  QuantiseScore score;
+ModelScore ScoreSum::Score() const {
+  ModelScore score;
   size_t counted = 0;
   for (size_t k = 0; k < noise_.size(); ++k) {
     if (signal_[k] == 0) continue;
@@ -61,9 +61,9 @@ QuantiseScore ScoreSum::Score() const {
   return score;
 }
 
-absl::StatusOr<QuantiseReference> QuantiseReference::Create(QuantiseProbe& probe,
+absl::StatusOr<ScoreReference> ScoreReference::Create(LayerProbe& probe,
                                                             const CalibrationSet& set) {
-  QuantiseReference reference;
+  ScoreReference reference;
   for (size_t run = 0; run < set.runs.size(); ++run) {
     HONE_RETURN_IF_ERROR(probe.Run(set.runs[run]));
     reference.outputs_.push_back(Copied(probe.Outputs()));
@@ -80,7 +80,7 @@ absl::StatusOr<QuantiseReference> QuantiseReference::Create(QuantiseProbe& probe
   return reference;
 }
 
-absl::StatusOr<QuantiseScore> QuantiseReference::Score(QuantiseProbe& probe,
+absl::StatusOr<ModelScore> ScoreReference::Score(LayerProbe& probe,
                                                        const CalibrationSet& set,
                                                        size_t most) const {
   ScoreSum sum;
@@ -128,7 +128,7 @@ int64_t Top1Labels::NumRight(const graph::TensorData& output, size_t run) const 
   return right;
 }
 
-absl::StatusOr<double> Top1Labels::Share(QuantiseProbe& probe, const CalibrationSet& set) const {
+absl::StatusOr<double> Top1Labels::Share(LayerProbe& probe, const CalibrationSet& set) const {
   int64_t right = 0;
   for (size_t run = 0; run < set.runs.size(); ++run) {
     HONE_RETURN_IF_ERROR(probe.Run(set.runs[run]));

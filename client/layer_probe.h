@@ -17,10 +17,10 @@ namespace hone::client {
 
 /// A source model compiled once (graph::onnx_quantise::ProbeModel), run in f32 as any assignment
 /// would have it. Not thread-safe.
-class QuantiseProbe {
+class LayerProbe {
  public:
   /// Compiles it for the command's --target. `source` must outlive it. Errors of compiling.
-  static absl::StatusOr<std::unique_ptr<QuantiseProbe>> Create(
+  static absl::StatusOr<std::unique_ptr<LayerProbe>> Create(
       CommandContext& context, const graph::onnx_quantise::SourceModel& source,
       graph::onnx_quantise::Scheme scheme);
 
@@ -38,7 +38,7 @@ class QuantiseProbe {
   size_t InnerElements(size_t group) const;
 
  private:
-  QuantiseProbe(const graph::onnx_quantise::SourceModel& source,
+  LayerProbe(const graph::onnx_quantise::SourceModel& source,
                 graph::onnx_quantise::Scheme scheme, ModelSession session);
   void Set(const std::string& input, std::span<const std::byte> bytes);
   size_t OutputOf(size_t group) const;

@@ -1,4 +1,4 @@
-#include "client/quantise_probe.h"
+#include "client/layer_probe.h"
 
 #include <utility>
 
@@ -19,7 +19,7 @@ using graph::onnx_quantise::LayerChoice;
 using graph::onnx_quantise::Scheme;
 using graph::onnx_quantise::SourceModel;
 
-absl::StatusOr<std::unique_ptr<QuantiseProbe>> QuantiseProbe::Create(CommandContext& context,
+absl::StatusOr<std::unique_ptr<LayerProbe>> LayerProbe::Create(CommandContext& context,
                                                                      const SourceModel& source,
                                                                      Scheme scheme) {
   HONE_ASSIGN_OR_RETURN(graph::ImportOptions options, ReadImportOptions(context.arguments));
@@ -39,24 +39,24 @@ absl::StatusOr<std::unique_ptr<QuantiseProbe>> QuantiseProbe::Create(CommandCont
   auto executable = runtime::Executable::OpenMemory(std::as_bytes(std::span(bytes)), {});
   if (!executable.ok()) return ToAbsl(executable.status());
   HONE_ASSIGN_OR_RETURN(ModelSession session, ModelSession::Create(*std::move(executable), {}));
-  std::unique_ptr<QuantiseProbe> probe(new QuantiseProbe(source, scheme, std::move(session)));
+  std::unique_ptr<LayerProbe> probe(new LayerProbe(source, scheme, std::move(session)));
   for (size_t i = 0; i < source.layers.size(); ++i) probe->Keep(i);
   for (size_t g = 0; g < source.groups.size(); ++g) probe->SetGroup(g, {});
   return probe;
 }
 
-QuantiseProbe::QuantiseProbe(const SourceModel& source, Scheme scheme, ModelSession session)
+LayerProbe::LayerProbe(const SourceModel& source, Scheme scheme, ModelSession session)
     : source_(source), scheme_(scheme), session_(std::move(session)) {
   const ir::Plan& plan = session_.plan();
   for (size_t i = 0; i < plan.inputs.size(); ++i) inputs_[plan.inputs[i].name] = i;
   for (size_t i = 0; i < plan.outputs.size(); ++i) outputs_[plan.outputs[i].name] = i;
 }
 
-void QuantiseProbe::Set(const std::string& input, std::span<const std::byte> bytes) {
+void LayerProbe::Set(const std::string& input, std::span<const std::byte> bytes) {
   session_.SetInput(inputs_.at(input), bytes);
 }
 
-void QuantiseProbe::Keep(size_t layer) {
+void LayerProbe::Keep(size_t layer) {
   const Layer& own = source_.layers[layer];
   Set(graph::onnx_quantise::WeightsInput(layer), own.weights_data->bytes);
   if (graph::onnx_quantise::HasBias(own))
@@ -66,7 +66,7 @@ void QuantiseProbe::Keep(size_t layer) {
     Set(graph::onnx_quantise::RoundedInput(layer), std::as_bytes(std::span(&rounded, 1)));
 }
 
-void QuantiseProbe::Narrow(size_t layer, const LayerChoice& choice) {
+void LayerProbe::Narrow(size_t layer, const LayerChoice& choice) {
   Set(graph::onnx_quantise::WeightsInput(layer), std::as_bytes(std::span(choice.narrow.restored)));
   if (!choice.bias.empty())
     Set(graph::onnx_quantise::BiasInput(layer), std::as_bytes(std::span(choice.bias)));
@@ -75,7 +75,7 @@ void QuantiseProbe::Narrow(size_t layer, const LayerChoice& choice) {
     Set(graph::onnx_quantise::RoundedInput(layer), std::as_bytes(std::span(&rounded, 1)));
 }
 
-void QuantiseProbe::SetGroup(size_t group, const GroupChoice& choice) {
+void LayerProbe::SetGroup(size_t group, const GroupChoice& choice) {
   std::vector<float> factors(static_cast<size_t>(source_.groups[group].channels), 1.0F);
   for (size_t c = 0; c < choice.smooth.size(); ++c) factors[c] = 1 / choice.smooth[c];
   Set(graph::onnx_quantise::SmoothInput(group), std::as_bytes(std::span(factors)));
@@ -84,27 +84,27 @@ void QuantiseProbe::SetGroup(size_t group, const GroupChoice& choice) {
   Set(graph::onnx_quantise::ZeroInput(group), std::as_bytes(std::span(&choice.grid.zero, 1)));
 }
 
-absl::Status QuantiseProbe::Run(const NamedTensors& inputs) {
+absl::Status LayerProbe::Run(const NamedTensors& inputs) {
   for (const auto& [name, tensor] : inputs) Set(name, tensor.bytes);
   return session_.Run();
 }
 
-NamedTensors QuantiseProbe::Outputs() const {
+NamedTensors LayerProbe::Outputs() const {
   NamedTensors outputs = session_.Outputs();
   outputs.resize(outputs.size() - source_.groups.size());
   return outputs;
 }
 
-size_t QuantiseProbe::OutputOf(size_t group) const {
+size_t LayerProbe::OutputOf(size_t group) const {
   return outputs_.at(graph::onnx_quantise::DataOutput(group));
 }
 
-std::span<const float> QuantiseProbe::Data(size_t group) const {
+std::span<const float> LayerProbe::Data(size_t group) const {
   const std::span<const std::byte> bytes = session_.OutputBytes(OutputOf(group));
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-size_t QuantiseProbe::InnerElements(size_t group) const {
+size_t LayerProbe::InnerElements(size_t group) const {
   const std::vector<int64_t>& shape = session_.plan().outputs[OutputOf(group)].shape;
   size_t inner = 1;
   for (size_t k = 1; k < source_.groups[group].spread.size(); ++k)

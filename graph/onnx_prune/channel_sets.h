@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "graph/onnx_quantise/source_model.h"
+
+namespace hone::graph::onnx_prune {
+
+/// A dimension of a constant that a node reads, along which channels stand: `repeat` places for
+/// each, side by side.
+struct ChannelSlot {
+  int node = 0, input = 0;
+  size_t axis = 0;
+  int64_t repeat = 1;
+};
+
+/// Channels that pass a model one by one, from the layers that make them to the layers that read
+/// them, through operators that compute each from itself alone. Residual sums make one set of
+/// theirs. A channel may be taken out of all of it.
+struct ChannelSet {
+  int64_t channels = 0;
+  std::vector<size_t> makers;   ///< layers of the source, whose columns they are
+  std::vector<size_t> readers;  ///< layers; terms / channels of each sum meet one channel
+  std::vector<ChannelSlot> slots;
+  std::vector<int> depthwise;  ///< nodes whose attribute `group` is the number of channels
+};
+
+/// The sets of which nobody else knows: no output of the graph, no reshaping, no body of a loop.
+std::vector<ChannelSet> FindChannelSets(const onnx_quantise::SourceModel& source);
+
+}  // namespace hone::graph::onnx_prune
