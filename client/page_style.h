@@ -73,8 +73,9 @@ tr.kept td { background: var(--tint); }
 @media (max-width: 520px) { main { padding: 20px 12px 40px; } .panel { padding: 10px; }
   .pair { grid-template-columns: 1fr; }
   .trials label { margin-right: 4px; font-size: 12px; }
-  svg.large { min-width: 0; overflow: visible; } .tick { font-size: 20px; }
-  .label { font-size: 22px; } }
+  svg.large { min-width: 0; overflow: visible; padding-left: 24px; } .tick { font-size: 24px; }
+  .label { font-size: 26px; } }
+@media (min-width: 1000px) { .large .tick { font-size: 8px; } .large .label { font-size: 9.5px; } }
 @media print { body { background: #fff; } .panel, .card { break-inside: avoid; }
   .panel { overflow: visible; } .trials input, .trials label { display: none; } }
 )";

@@ -260,8 +260,9 @@ std::string ReportPage(const SessionReport& report) {
   page += Verdict(report) + Ways(report) + Cards(report);
   page += "\n<h2>The model's time over the session</h2><div class=\"panel\">" +
           LargeCurve(report.model_curve, report.used_seconds, report.ByDefault().median_us) +
-          "</div><p class=\"quiet\">The best time of every group, times how often it "
-          "occurs, added up.</p>\n";
+          "</div><p class=\"quiet\">The best time of every group as the search "
+          "measured it, times how often it occurs, added up. The cards above are of the comparison "
+          "at the end, which measured default and best in turns.</p>\n";
   page += "<h2>Groups</h2>" + TaskTable(report);
   page += "\n<h2>Candidates</h2>" + Counts(report);
   if (!report.command.empty()) {

@@ -33,7 +33,7 @@ PROGRAMS = ("hone", "honed", "hone-worker")
 PATH = re.compile(r"^(?:base|bench|client|codegen|compiler|costmodel|db|docs|examples|graph|include|ir"
                   r"|measure|packaging|proto|python|runtime|schedule|scripts|search|server|tests|worker)/([\w./-]*(/|\.\w+))?$")
 # Pages for developers of Hone, which name options of test programs and of times past.
-FOR_DEVELOPERS = re.compile(r"^(CONTRIBUTING\.md|bench/.*|docs/PROGRESS\.md|docs/decisions/.*)$")
+FOR_DEVELOPERS = re.compile(r"^(CONTRIBUTING\.md|bench/.*|docs/PROGRESS\.md|docs/LIMITS\.md|docs/decisions/.*)$")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 STEP_SECONDS = 60
 README_WORDS = 900
