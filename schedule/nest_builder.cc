@@ -225,7 +225,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::Loops(Instance& instance, size
   }
   if (reduce && !walk.initialised) {
     walk.initialised = true;
-    HONE_ASSIGN_OR_RETURN(Stmt init, IdentityNest(instance, position, false));
+    HONE_ASSIGN_OR_RETURN(Stmt init, IdentityNest(instance, position));
     HONE_ASSIGN_OR_RETURN(Emitted update, Loops(instance, position, walk));
     walk.initialised = false;
     update.stmt = Guard(std::move(update.stmt), update.value);
