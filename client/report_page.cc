@@ -47,7 +47,8 @@ std::string Verdict(const SessionReport& report) {
   }
   if (!report.verdict) {
     return "<p class=\"verdict\">model: no verdict; default and tuned were not compared as a "
-           "whole</p>";
+           "whole, or other programs disturbed the comparison. On a quiet machine the same "
+           "<code>hone tune</code> makes it.</p>";
   }
   return fmt::format("<p class=\"verdict{}\">{}</p>", report.verdict->keeps_defaults ? "" : " won",
                      Escaped(VerdictLine(*report.verdict)));
