@@ -51,9 +51,10 @@ hone_debian_package(hone-worker "makes neural networks fast by search: a worker 
 hone_debian_package(honed "makes neural networks fast by search: the coordinator of a farm"
   PACKAGE_DEPENDS passwd PACKAGE_SUGGESTS "hone ${same}"
   PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/debian/postinst")
+# A list must be the first value: taking values before it would part it.
 hone_debian_package(libhone-runtime "runs models that Hone compiled, from C, C++ and Python"
-  PACKAGE_SECTION libs PACKAGE_SUGGESTS python3-numpy
-  PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/debian/triggers")
+  PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/debian/triggers\;${CMAKE_CURRENT_LIST_DIR}/debian/prerm"
+  PACKAGE_SECTION libs PACKAGE_SUGGESTS python3-numpy)
 hone_debian_package(libhone-client "asks a farm of Hone for schedules, from C++"
   PACKAGE_SECTION libs PACKAGE_CONTROL_EXTRA "${CMAKE_CURRENT_LIST_DIR}/debian/triggers")
 hone_debian_package(libhone-dev "headers, static library and CMake package of Hone's runtime"

@@ -6,6 +6,7 @@ installs them in a bare root.
     packages_test.py --build DIR [--results FILE.xml]
 """
 import argparse
+import os
 import pathlib
 import re
 import shutil
@@ -87,6 +88,17 @@ class PackagesTest:
             path = self.folder / f"{package}.postinst"
             path.write_text(script, encoding="utf-8")
             run("sh", "-n", path)
+
+    def case_bytecode_goes_with_the_module(self):
+        script = self.folder / "prerm"
+        script.write_text(run("dpkg-deb", "-I", self.debs["libhone-runtime"], "prerm"), encoding="utf-8")
+        root = self.folder / "purged"
+        cache = root / "usr/lib/python3/dist-packages/hone/pytorch/__pycache__"
+        cache.mkdir(parents=True)
+        (cache / "graph.cpython-311.pyc").touch()
+        run("sh", script, env={**os.environ, "DPKG_ROOT": str(root)})
+        assert not cache.exists() and cache.parent.exists()
+        run("sh", script, env={**os.environ, "DPKG_ROOT": str(self.folder / "nowhere")})
 
     def case_together_they_compile_and_run(self):
         hone = self.root / "usr/bin/hone"
