@@ -86,6 +86,15 @@ absl::Status ModelRewrite::SetLabels(LayerSearch& search) {
   return search.SetLabels(std::move(labels.labels), labels.has_data ? labelled_ : data_);
 }
 
+absl::Status ModelRewrite::SearchAndWrite(LayerSearch& search, const KeepRequest& keep,
+                                          RewriteReport* report) {
+  HONE_RETURN_IF_ERROR(SetLabels(search));
+  Tell(fmt::format("measuring {} layers one by one", search.order().size()));
+  HONE_RETURN_IF_ERROR(search.MeasureLayers());
+  if (keep.target_sqnr || keep.max_drop) HONE_RETURN_IF_ERROR(search.MeetTarget());
+  return Write(search, report);
+}
+
 absl::StatusOr<graph::Graph> ModelRewrite::Import(const Assignment& assignment,
                                                   std::string* bytes) const {
   HONE_ASSIGN_OR_RETURN(*bytes, ModelOf(assignment));

@@ -35,9 +35,9 @@ class ModelRewrite {
   /// Reads model and calibration data; where no output is named it is NAME.`ending` beside the
   /// model. Errors of reading, and where the output would be what the command reads.
   absl::Status Read(const std::string& ending, graph::onnx_quantise::SourceUse use);
-  absl::Status SetLabels(LayerSearch& search);
-  /// Scores, compiles and writes the search's assignment; fills what each report has.
-  absl::Status Write(LayerSearch& search, RewriteReport* report);
+  /// Measures a calibrated search's layers, meets the target where `keep` names one, compiles and
+  /// writes the assignment; fills what each report has.
+  absl::Status SearchAndWrite(LayerSearch& search, const KeepRequest& keep, RewriteReport* report);
   /// With --target-sqnr, --max-drop or --report: times models with no layer kept, some, and all of
   /// them, and the one that was written; and what each kept layer costs by the log.
   absl::Status FillFront(LayerSearch& search, const std::vector<RewrittenLayer*>& layers,
@@ -57,6 +57,8 @@ class ModelRewrite {
   CalibrationSet data_;
 
  private:
+  absl::Status SetLabels(LayerSearch& search);
+  absl::Status Write(LayerSearch& search, RewriteReport* report);
   absl::StatusOr<graph::Graph> Import(const graph::onnx_quantise::Assignment& assignment,
                                       std::string* bytes) const;
   int64_t SourceBytes() const;

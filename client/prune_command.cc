@@ -76,12 +76,7 @@ class PruneRun : private ModelRewrite {
     PruneSearch search(source_, **probe, data_, request_, sets_,
                        [this](const std::string& text) { Tell(text); });
     HONE_RETURN_IF_ERROR(search.Calibrate());
-    HONE_RETURN_IF_ERROR(SetLabels(search));
-    Tell(fmt::format("measuring {} layers one by one", search.order().size()));
-    HONE_RETURN_IF_ERROR(search.MeasureLayers());
-    if (request_.keep.target_sqnr || request_.keep.max_drop)
-      HONE_RETURN_IF_ERROR(search.MeetTarget());
-    HONE_RETURN_IF_ERROR(Write(search, &report_));
+    HONE_RETURN_IF_ERROR(SearchAndWrite(search, request_.keep, &report_));
     HONE_RETURN_IF_ERROR(FillReport(search));
     if (arguments_.Given("report"))
       HONE_RETURN_IF_ERROR(WriteFileAtomically(arguments_.Text("report"), PrunePage(report_)));

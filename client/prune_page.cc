@@ -10,8 +10,8 @@ namespace hone::client {
 std::string PrunePage(const PruneReport& report) {
   RewritePage page;
   page.title = fmt::format("{} pruned by {:.0f} %", report.model, 100 * report.asked);
-  page.written_by = fmt::format("hone prune, structure {}, from {} {} runs", report.structure,
-                                report.runs, report.drawn ? "drawn" : "calibration");
+  page.written_by =
+      fmt::format("hone prune, structure {}, from {}", report.structure, RunsText(report));
   page.changed = "layers are pruned";
   page.detail_heading = "zero or gone";
   page.kept_mark = "dense";

@@ -40,8 +40,7 @@ std::string ReportText(const PruneReport& report) {
       static_cast<int64_t>(report.layers.size()) - kept, report.layers.size(),
       report.structure == "none" ? "single weights" : report.structure, kept,
       kHundred * report.sparsity,
-      report.drawn ? std::string("size")
-                   : fmt::format("size and data of {} calibration runs", report.runs),
+      report.drawn ? std::string("size") : "size and data of " + RunsText(report),
       report.corrects_bias ? ", bias corrected" : "");
   return text + ClosingText(report);
 }

@@ -10,10 +10,8 @@ namespace hone::client {
 std::string QuantisePage(const QuantiseReport& report) {
   RewritePage page;
   page.title = fmt::format("{} as {}", report.model, report.scheme);
-  page.written_by =
-      fmt::format("hone quantize, from {} {} {}{}", report.runs,
-                  report.drawn ? "drawn" : "calibration", report.runs == 1 ? "run" : "runs",
-                  report.method.empty() ? "" : ", ranges by " + report.method);
+  page.written_by = fmt::format("hone quantize, from {}{}", RunsText(report),
+                                report.method.empty() ? "" : ", ranges by " + report.method);
   page.changed = fmt::format("layers are {}", report.scheme);
   page.detail_heading = "range of data";
   page.kept_mark = "in f32";

@@ -35,10 +35,9 @@ std::string ReportText(const QuantiseReport& report) {
       report.layers, [](const QuantisedLayer& layer) { return !layer.why_kept.empty(); });
   std::string text = LayersText(report) + FrontText(report, "LAYERS IN F32") + '\n';
   if (!report.logged.empty()) text += report.logged + '\n';
-  text += fmt::format("{} of {} layers are {}, {} stay in f32; ranges from {} {} {}{}{}{}\n",
+  text += fmt::format("{} of {} layers are {}, {} stay in f32; ranges from {}{}{}{}\n",
                       static_cast<int64_t>(report.layers.size()) - kept, report.layers.size(),
-                      report.scheme, kept, report.runs, report.drawn ? "drawn" : "calibration",
-                      report.runs == 1 ? "run" : "runs",
+                      report.scheme, kept, RunsText(report),
                       report.method.empty() ? "" : fmt::format(" by {}", report.method),
                       report.corrects_bias ? ", bias corrected" : "",
                       report.equalises ? ", channels equalised" : "");

@@ -63,6 +63,11 @@ std::string FrontText(const RewriteReport& report, const std::string& kept_headi
   return '\n' + table.Text();
 }
 
+std::string RunsText(const RewriteReport& report) {
+  return fmt::format("{} {} {}", report.runs, report.drawn ? "drawn" : "calibration",
+                     report.runs == 1 ? "run" : "runs");
+}
+
 std::string ClosingText(const RewriteReport& report) {
   return fmt::format(
       "predicted {}; as compiled from the file {}{}\nwrote {}: {:.2f} MB of {:.2f} MB {}\n",

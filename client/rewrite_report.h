@@ -49,6 +49,8 @@ std::string ScoreText(const ModelScore& score);
 std::string KeptText(const RewrittenLayer& layer);
 /// The table of the front below the heading of its first column; empty without one.
 std::string FrontText(const RewriteReport& report, const std::string& kept_heading);
+/// "1 calibration run", or "8 drawn runs".
+std::string RunsText(const RewriteReport& report);
 /// How near the written model is, and how large.
 std::string ClosingText(const RewriteReport& report);
 

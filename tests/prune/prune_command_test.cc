@@ -32,44 +32,6 @@ json Parse(const ProgramRun& run) {
   return object;
 }
 
-class PruneCommandTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    testing::WriteSmallNetwork(model_);
-    SaveTensors(data_,
-                {{"x", *graph::MakeConstant(ir::DType::kF32, {8, 8, 6, 6}, Drawn(2304, 7, 1))}});
-  }
-
-  ProgramRun Prune(std::vector<std::string> more) const {
-    std::vector<std::string> words = {"prune", model_, "-o", output_, "--threads", "1"};
-    words.insert(words.end(), more.begin(), more.end());
-    return RunHone(words);
-  }
-  void ExpectRefused(const std::vector<std::string>& more, const std::string& message,
-                     int exit_code = 3) const {
-    const ProgramRun run = Prune(more);
-    EXPECT_EQ(run.exit_code, exit_code) << run.err;
-    EXPECT_THAT(run.err, HasSubstr(message));
-    EXPECT_FALSE(std::filesystem::exists(output_)) << "a refused call must write nothing";
-  }
-
-  /// Runs the written file on the first run of the data, into y.npz.
-  void SaveFirst(graph::TensorData data) const {
-    data.type.shape[0] = 2;
-    data.bytes = data.bytes.first(static_cast<size_t>(data.type.Bytes()));
-    SaveTensors(folder_.Path("one.npz"), {{"x", data}});
-    EXPECT_EQ(RunHone({"run", output_, "--inputs", folder_.Path("one.npz"), "--outputs",
-                       folder_.Path("y.npz"), "--threads", "1"})
-                  .exit_code,
-              0);
-  }
-
-  const TemporaryFolder folder_;
-  const std::string model_ = folder_.Path("m.onnx");
-  const std::string output_ = folder_.Path("p.onnx");
-  const std::string data_ = folder_.Path("x.npz");
-};
-
 // What the file says by ONNX Runtime without its optimisations: SQNR against the source, SQNR
 // against Hone's own run of it, and the share of zeros of each weight by the onnx package.
 constexpr char kCompare[] = R"(
@@ -91,6 +53,48 @@ tensors = {t.name: numpy_helper.to_array(t) for t in onnx.load(written).graph.in
 for name in ("w1", "w2", "w3"): print((tensors[name] == 0).mean(), *tensors[name].shape)
 )";
 
+class PruneCommandTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    testing::WriteSmallNetwork(model_);
+    SaveTensors(data_,
+                {{"x", *graph::MakeConstant(ir::DType::kF32, {8, 8, 6, 6}, Drawn(2304, 7, 1))}});
+  }
+
+  ProgramRun Prune(std::vector<std::string> more) const {
+    std::vector<std::string> words = {"prune", model_, "-o", output_, "--threads", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return RunHone(words);
+  }
+  void ExpectRefused(const std::vector<std::string>& more, const std::string& message,
+                     int exit_code = 3) const {
+    const ProgramRun run = Prune(more);
+    EXPECT_EQ(run.exit_code, exit_code) << run.err;
+    EXPECT_THAT(run.err, HasSubstr(message));
+    EXPECT_FALSE(std::filesystem::exists(output_)) << "a refused call must write nothing";
+  }
+
+  /// Runs the written file on the first run of the data, into y.npz, and gives it to kCompare.
+  ProgramRun Compare() const {
+    const auto read = ReadNpz(data_);
+    EXPECT_TRUE(read.ok());
+    graph::TensorData data = (*read)[0].second;
+    data.type.shape[0] = 2;
+    data.bytes = data.bytes.first(static_cast<size_t>(data.type.Bytes()));
+    SaveTensors(folder_.Path("one.npz"), {{"x", data}});
+    EXPECT_EQ(RunHone({"run", output_, "--inputs", folder_.Path("one.npz"), "--outputs",
+                       folder_.Path("y.npz"), "--threads", "1"})
+                  .exit_code,
+              0);
+    return testing::RunPython(kCompare, {model_, output_, data_, folder_.Path("y.npz")});
+  }
+
+  const TemporaryFolder folder_;
+  const std::string model_ = folder_.Path("m.onnx");
+  const std::string output_ = folder_.Path("p.onnx");
+  const std::string data_ = folder_.Path("x.npz");
+};
+
 class PruneStructureCommandTest : public PruneCommandTest,
                                   public ::testing::WithParamInterface<std::vector<std::string>> {};
 
@@ -106,13 +110,9 @@ TEST_P(PruneStructureCommandTest, OnnxRuntimeReadsTheFileAndAgrees) {
   EXPECT_NEAR(report["predicted"]["sqnr_db"], said, 0.1);
   ASSERT_EQ(report["layers"].size(), 3U);
   HONE_SKIP_WITHOUT_PYTHON();
-  const auto data = ReadNpz(data_);
-  ASSERT_TRUE(data.ok());
-  SaveFirst((*data)[0].second);
-  const ProgramRun python =
-      testing::RunPython(kCompare, {model_, output_, data_, folder_.Path("y.npz")});
-  ASSERT_EQ(python.exit_code, 0) << python.err;
   double theirs = 0, apart = 0;
+  const ProgramRun python = Compare();
+  ASSERT_EQ(python.exit_code, 0) << python.err;
   std::istringstream lines(python.out);
   ASSERT_TRUE(lines >> theirs >> apart) << python.out;
   if (!report["drawn"]) {
@@ -153,13 +153,9 @@ TEST_F(PruneCommandTest, ChannelsAreTakenOutOfTheFile) {
   ASSERT_EQ(Prune({"--structure", "channel", "--sparsity", "0.5", "--calibrate", data_}).exit_code,
             0);
   HONE_SKIP_WITHOUT_PYTHON();
-  const auto data = ReadNpz(data_);
-  ASSERT_TRUE(data.ok());
-  SaveFirst((*data)[0].second);
-  const ProgramRun python =
-      testing::RunPython(kCompare, {model_, output_, data_, folder_.Path("y.npz")});
-  ASSERT_EQ(python.exit_code, 0) << python.err;
   double theirs = 0, apart = 0;
+  const ProgramRun python = Compare();
+  ASSERT_EQ(python.exit_code, 0) << python.err;
   std::istringstream lines(python.out);
   ASSERT_TRUE(lines >> theirs >> apart) << python.out;
   EXPECT_NEAR(theirs, report["written"]["sqnr_db"], 0.1);
