@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "absl/strings/numbers.h"
 #include "absl/synchronization/mutex.h"
 #include "fmt/format.h"
 
@@ -50,7 +51,7 @@ constexpr std::array kOptions = {
     DaemonOption("run-by-seconds", "60", "N", "a candidate that runs longer is ended"),
     DaemonOption("metrics-listen", "", "ADDRESS", "serve /metrics and /healthz over HTTP here",
                  false, false, "prometheus|health|healthz"),
-    DaemonOption("page-listen", "", "ADDRESS", "serve the page here: a loopback address", false,
+    DaemonOption("page-listen", "", "ADDRESS", "serve the page here: a loopback address (--dev: beside --listen)", false,
                  false, "web|ui|http|dashboard"),
     DaemonOption("lost-after-seconds", "20", "N", "a worker that says nothing for so long is lost"),
     DaemonOption("projects", "", "NAME=SHARE", "projects whose share of the devices is not 1", true,
@@ -236,10 +237,17 @@ void TellServiceManager(const std::string& state) {
   if (!told.ok()) hone::LogWarning("{}", hone::StatusMessage(told));
 }
 
+/// Beside the farm's port: "127.0.0.1:7422" of "ADDRESS:7421"; 0, any free one, stays 0.
+std::string PageBeside(const std::string& listen) {
+  int port = 0;
+  const bool given = absl::SimpleAtoi(listen.substr(listen.rfind(':') + 1), &port) && port > 0;
+  return fmt::format("127.0.0.1:{}", given ? port % 65535 + 1 : 0);
+}
+
 absl::Status ServeDev(hone::server::HonedOptions honed, const hone::ProgramOptions& options,
                       const sigset_t& signals) {
   honed.listen = options.Text("listen") == kDefaultListen ? "127.0.0.1:7421" : honed.listen;
-  if (honed.page_listen.empty()) honed.page_listen = "127.0.0.1:7422";
+  if (honed.page_listen.empty()) honed.page_listen = PageBeside(honed.listen);
   const hone::SystemMonotonicClock clock;
   const hone::SystemWallClock wall_clock;
   HONE_ASSIGN_OR_RETURN(const auto farm, hone::server::DevFarm::Start(honed, clock, wall_clock));

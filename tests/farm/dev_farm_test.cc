@@ -25,11 +25,11 @@ size_t Count(const std::string& text, const std::string& part) {
 
 TEST(DevFarmTest, OneCommandStartsCoordinatorWorkerAuthorityAndPage) {
   const Folder folder;
-  const int port = FreePort(), page_port = FreePort();
+  const int port = FreePort();
   const std::string address = "127.0.0.1:" + std::to_string(port);
   Daemon honed("honed",
                {"/usr/bin/env", "TMPDIR=" + (folder / ""), Program("honed"), "--dev", "--listen",
-                address, "--page-listen", "127.0.0.1:" + std::to_string(page_port)},
+                address},
                folder / "said");
   honed.Start();
   const SystemMonotonicClock clock;
@@ -52,7 +52,7 @@ TEST(DevFarmTest, OneCommandStartsCoordinatorWorkerAuthorityAndPage) {
                         credentials + "/you"})
                   .err,
               "");
-  EXPECT_EQ(web_test::Ask(page_port, "/").status, 200);
+  EXPECT_EQ(web_test::Ask(port + 1, "/").status, 200) << "the page is beside the farm's port";
   EXPECT_EQ(honed.Interrupt(), 0) << honed.Said();
   EXPECT_FALSE(std::filesystem::exists(credentials)) << "what is for trying out goes";
 }

@@ -246,9 +246,38 @@ class TorchBackendTest(Case):
                     want = fn(x)
                     if x.device.type == "cpu":
                         torch.testing.assert_close(got, want)
-            self.assertEqual([row["state"] for row in self.rows()], ["eager"], words)
+            self.assertEqual(self.rows()[0]["state"], "in parts" if fn is net else "eager", words)
             [told] = self.fallbacks()
             self.assertRegex(told, words)
+
+    def test_a_graph_is_parted_by_what_is_refused(self):
+        class Parted(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.one, self.two = Small(), nn.Linear(4, 4)
+
+            def forward(self, x):
+                y = self.one(x)
+                z = y.view(-1)  # of what the next piece computes anew, in place
+                q = torch.linalg.qr(y.add_(1) @ y.t())[1]
+                z.mul_(2)
+                return self.two(y + q.abs().sum()).relu() * 2, z, q
+        net = Parted().eval()
+        compiled = self.compiled(net)
+        with torch.no_grad():
+            for batch in (2, 2, 3):
+                x = torch.randn(batch, 3, 9, 9)
+                for got, want in zip(compiled(x), net(x)):
+                    self.assert_equal(got, want)
+            net.two.weight.mul_(2)  # weights of parts are watched as those of graphs
+            for got, want in zip(compiled(x), net(x)):
+                self.assert_equal(got, want)
+            told = hone.explain(net, x)
+        [warning] = self.fallbacks()[:1]
+        self.assertRegex(warning, "qr.*This operator of the graph")
+        self.assertEqual({row["state"] for row in self.rows()}, {"compiled", "in parts"})
+        self.assertEqual([row["state"] for row in told.graphs], ["in parts", "compiled", "compiled"])
+        self.assertIn("2 of 3 graphs compiled", str(told))
 
     def test_numbers_and_sizes_that_change(self):
         def fn(x, count, factor):

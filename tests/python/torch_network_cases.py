@@ -39,7 +39,7 @@ class TorchNetworkTest(Case):
         if any(isinstance(module, torch.nn.RNNBase) for module in network.modules()):
             return  # TorchDynamo leaves recurrent modules to eager
         self.assertIn("compiled", [row["state"] for row in rows])
-        whys = [row["why"] for row in rows if row["state"] == "eager" and "its results" not in row["why"]]
+        whys = [row["why"] for row in rows if row["state"] != "compiled" and "its results" not in row["why"]]
         self.assertEqual(whys, [])
 
     def test_networks_written_out(self):

@@ -11,6 +11,7 @@ from .. import errors
 from ..table import Table
 from .graph import Eager, Graph, graphs
 from .options import Options
+from .parts import Parts
 from .variant import Variant
 
 
@@ -37,17 +38,19 @@ def _register() -> None:
 
 
 def seen() -> Table:
-    """One row for each package, and each layout of arguments that runs without one: graph, name
-    (file and line), state ("compiled", "eager"), why, inputs, kernels, seconds (export and compile),
-    changes (of the graph's weights)."""
+    """One row for each package, and each layout of arguments that runs without one: graph, name (file and
+    line), state ("compiled", "eager", "in parts", which are graphs of their own), why, inputs, kernels,
+    seconds (export and compile), changes (of the graph's weights)."""
     return Table(_row(graph, variant) for graph in sorted(graphs, key=lambda g: g.number)
                  for variant in graph.rows())
 
 
-def _row(graph: Graph, variant: Variant | Eager) -> dict[str, Any]:
+def _row(graph: Graph, variant: Variant | Eager | Parts) -> dict[str, Any]:
     row: dict[str, Any] = {"graph": graph.number, "name": graph.name, "changes": graph.changes}
     if isinstance(variant, Eager):
         return {**row, "state": "eager", "why": str(variant.why)}
+    if isinstance(variant, Parts):
+        return {**row, "state": "in parts", "why": str(variant.why)}
     model = variant.package.model
     return {**row, "state": "compiled", "inputs": ", ".join(map(str, model.inputs)),
             "kernels": sum(kernel["count"] for kernel in model.kernels), "seconds": variant.seconds}

@@ -8,14 +8,14 @@ import torch
 
 from ..table import Table
 from .backend import backend
-from .graph import Eager, Graph
-
+from .graph import Graph
+from .variant import Variant
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """`graphs`: a row for each: name, operators, state ("compiled", "eager", "not called"), kernels,
-    operator, line and why of what is not compiled. `breaks`: a row for each place where torch.compile
+    """`graphs`: a row for each: name, operators, state ("compiled", "eager", "in parts", "not called"),
+    kernels, operator, line and why of what is not compiled. `breaks`: a row for each place where torch.compile
     ends a graph before its function ends: line, why."""
 
     graphs: Table
@@ -24,7 +24,7 @@ class Explanation:
     def __str__(self) -> str:
         compiled = sum(row["state"] == "compiled" for row in self.graphs)
         said = [f"{compiled} of {len(self.graphs)} graphs compiled"]
-        said += [f"  eager: {row['name']}: {row['why']}" for row in self.graphs if row["why"]]
+        said += [f"  {row['state']}: {row['name']}: {row['why']}" for row in self.graphs if row["why"]]
         said += [f"  break: {row['line']}: {row['why']}" for row in self.breaks]
         return "\n".join(said)
 
@@ -56,7 +56,13 @@ def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
             where = reason.user_stack[-1] if reason.user_stack else None
             breaks.append({"line": f"{where.filename}:{where.lineno}" if where else "",
                            "why": reason.reason.strip().splitlines()[0]})
-    return Explanation(Table(_row(graph) for graph in graphs), breaks)
+    return Explanation(Table(_row(graph) for graph in _with_parts(graphs)), breaks)
+
+
+def _with_parts(graphs: list[Graph]) -> list[Graph]:
+    """Each graph, and behind it those that it was parted into."""
+    return [each for graph in graphs
+            for each in (graph, *_with_parts(graph.parts.graphs if graph.parts else []))]
 
 
 def _row(graph: Graph) -> dict[str, Any]:
@@ -64,8 +70,9 @@ def _row(graph: Graph) -> dict[str, Any]:
     row = {"graph": graph.number, "name": graph.name, "operators": len(nodes), "state": "not called",
            "kernels": 0, "operator": "", "line": "", "why": ""}
     for variant in graph.rows():
-        if isinstance(variant, Eager):
-            row.update(state="eager", operator=variant.why.operator, why=str(variant.why),
+        if not isinstance(variant, Variant):
+            row.update(state="in parts" if graph.parts else "eager",
+                       operator=variant.why.operator, why=str(variant.why),
                        line=str(variant.why.line or ""))
         elif row["state"] == "not called":
             row.update(state="compiled",

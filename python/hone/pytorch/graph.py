@@ -15,11 +15,13 @@ from .frozen import may_freeze, stamp_of
 from .lift import lift, lift_numbers
 from .options import Options
 from .package import DTYPES
+from .parts import Parts, refused_nodes
 from .refusal import FallbackWarning, Line, Refusal, line_of
 from .variant import NothingToCompute, Variant
 
 _MOST_CHANGES = 3  # of weights; then they are inputs of each call
 _MOST_REFUSALS = 3  # of layouts; then further ones are not tried
+_MOST_SPLITS = 4  # of a graph, each for another operator; then a part with one more is eager
 
 graphs: weakref.WeakSet[Graph] = weakref.WeakSet()
 _numbers = iter(range(1 << 62))
@@ -42,7 +44,7 @@ class Graph:
     """Called with the arguments of the graph. The first call with each layout of arguments compiles;
     any number of threads may call."""
 
-    def __init__(self, module: torch.fx.GraphModule, options: Options):
+    def __init__(self, module: torch.fx.GraphModule, options: Options, splits: int = _MOST_SPLITS):
         self.module, self._own = lift(module)
         self.module, self._numbers = lift_numbers(self.module)
         self.options = options
@@ -54,7 +56,9 @@ class Graph:
         self._weights = frozenset(i for i, node in enumerate(places) if i in own or _is_weight(node))
         self._inputs = tuple(range(len(places)))
         self._set_freeze(options.freeze)
-        self.variants: dict[Any, list[Variant | Eager]] = {}
+        self._splits = splits
+        self.parts: Parts | None = None  # from when an operator was refused
+        self.variants: dict[Any, list[Variant | Eager | Parts]] = {}
         self.changes = 0  # of weights
         self._stamp: Any = None
         self._warned = False
@@ -96,7 +100,7 @@ class Graph:
             key += tuple([a.requires_grad for a in arguments if isinstance(a, torch.Tensor)])
         return key
 
-    def _prepare(self, arguments: Sequence[Any]) -> Variant | Eager:
+    def _prepare(self, arguments: Sequence[Any]) -> Variant | Eager | Parts:
         """What these arguments are to call."""
         with self._lock:
             key = self._key(arguments)  # another thread may have changed what is free
@@ -111,7 +115,7 @@ class Graph:
             self._stamp = stamp
             # Lists are replaced, never changed: calls read them without the lock.
             self.variants[key] = [v for v in known if v not in old and
-                                  (isinstance(v, Eager) or not v.frozen.dead)]
+                                  (not isinstance(v, Variant) or not v.frozen.dead)]
             if self._freeze and self.changes > _MOST_CHANGES:
                 self._set_freeze(False)
                 self.variants = {}
@@ -120,7 +124,9 @@ class Graph:
             self.variants[key] = [*self.variants.get(key, []), made]
             return made
 
-    def _make(self, arguments: Sequence[Any], changed: bool) -> Variant | Eager:
+    def _make(self, arguments: Sequence[Any], changed: bool) -> Variant | Eager | Parts:
+        if self.parts is not None:
+            return self.parts
         try:
             made = list(self.rows())
             if sum(isinstance(v, Variant) for v in made) >= self.options.packages:
@@ -134,13 +140,24 @@ class Graph:
             free = self._check(arguments)
             variant = Variant(self.module, self.name, arguments, free, self.options)
         except Refusal as refusal:
+            self.parts = self._part(refusal, arguments)
             self._warn(refusal)
-            return Eager(self.module, refusal)
+            return self.parts or Eager(self.module, refusal)
         if self.options.tune_in_background:
             background.tune(variant, self.options.tune_seconds)
         return variant
 
-    def rows(self) -> list[Variant | Eager]:
+    def _part(self, refusal: Refusal, arguments: Sequence[Any]) -> Parts | None:
+        """The graph without the operator that was refused; None: it is eager as a whole."""
+        if torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in arguments):
+            return None  # a training, of which parts would gain nothing
+        refused = refused_nodes(self.module, refusal) if self._splits else set()
+        if not refused:
+            return None
+        return Parts(self.module, refused, refusal,
+                     lambda piece: Graph(piece, self.options, self._splits - 1))
+
+    def rows(self) -> list[Variant | Eager | Parts]:
         return [variant for variants in list(self.variants.values()) for variant in variants]
 
     def _check(self, arguments: Sequence[Any]) -> list[int]:
@@ -171,8 +188,8 @@ class Graph:
             self._warned = True
             line = refusal.line or self._line()
             warnings.warn_explicit(
-                f"hone: {refusal}. The graph {self.name} runs as PyTorch runs it; "
-                "hone.explain(fn, *args) lists all graphs.", FallbackWarning,
+                f"hone: {refusal}. {'This operator of the' if self.parts else 'The'} graph {self.name} "
+                "runs as PyTorch runs it; hone.explain(fn, *args) lists all graphs.", FallbackWarning,
                 line.file if line else f"<{self.name}>", line.number if line else 1)
 
 
