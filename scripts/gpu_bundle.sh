@@ -24,7 +24,7 @@ done
 if [ -z "$build" ]; then
   scripts/deps.sh test
   build=build/release
-  cmake --preset release -B "$build"
+  cmake --preset release -B "$build" -DHONE_BUILD_TESTS=ON  # operator cases and truth tables are in tests/
   scripts/models.sh "$build/models" mlp  # for its Python packages
 fi
 flock "$build/CMakeCache.txt" cmake --build "$build" -j "$(scripts/jobs.sh)" \

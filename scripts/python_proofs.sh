@@ -18,7 +18,7 @@ proof_quantise() {
 proof_torch() {
   local build=build/release
   scripts/deps.sh test
-  cmake --preset release
+  cmake --preset release -DHONE_BUILD_TESTS=ON
   cmake --build "$build" -j "$(scripts/jobs.sh)" --target hone hone-builder hone-runner \
     hone_runtime_shared write_test_package
   scripts/models.sh "$build/models" mlp
