@@ -77,11 +77,11 @@ double Applied(const std::string& fn, double a, double b) {
 }
 
 /// What a traced value has in channels that no weights reach: one number, or NaN where that is not
-/// known.
+/// known. By place of the channels, as ChannelPlace::ids.
 class ConstantChannels {
  public:
   ConstantChannels(const Graph& graph, const ChannelTrace& trace) : graph_(graph), trace_(trace) {
-    for (const ChannelConstant& each : trace.makers) makers_[each.node] = each.place;
+    for (const ChannelConstant& each : trace.makers) makers_[each.node] = &each.place;
     std::set<NodeId> nodes;
     for (const auto& [value, place] : trace.values) nodes.insert(graph.values[value].producer);
     for (const NodeId node : nodes) numbers_[graph.nodes[node].outputs[0]] = Of(node);
@@ -94,60 +94,116 @@ class ConstantChannels {
 
   Numbers Of(NodeId id) const {
     const Node& node = graph_.nodes[id];
+    const ChannelPlace& place = trace_.values.at(node.outputs[0]);
+    const size_t count = place.ids.size();
     if (const auto maker = makers_.find(id); maker != makers_.end())
-      return Made(node, maker->second);
-    const std::string fn = MakeCall(graph_, node).String("fn", "");
-    if (node.op == "Transpose" || node.op == "Reshape") return Operand(id, 0);
-    if (node.op == "Conv") return Biased(id);
+      return Made(node, *maker->second);
+    const OpCall call = MakeCall(graph_, node);
+    const std::string fn = call.String("fn", "");
+    if (node.op == "Concat") return Joined(id, call, place);
+    Numbers a = Operand(id, 0, count);
+    if (node.op == "Transpose" || node.op == "Gather") return a;
+    if (node.op == "Reshape") return Relabelled(a, count);
+    if (node.op == "Slice") return Cut(a, call, place);
+    if (node.op == "Pad") return Padded(id, a, call, place);
+    if (a.size() != count) return Numbers(count, kUnknown);
+    if (node.op == "Conv") return Biased(id, a);
     if (node.op == "Binary" || node.op == "MatMul") {
-      const Numbers a = Operand(id, 0), b = Operand(id, 1);
-      Numbers numbers;
-      for (size_t c = 0; c < a.size(); ++c)
-        numbers.push_back(Applied(node.op == "MatMul" ? "mul" : fn, a[c], b[c]));
-      if (node.op == "MatMul") OnlyZeros(numbers);
-      return numbers;
+      const Numbers b = Operand(id, 1, count);
+      for (size_t c = 0; c < count; ++c)
+        a[c] = Applied(node.op == "MatMul" ? "mul" : fn, a[c], b.size() == count ? b[c] : kUnknown);
+      if (node.op == "MatMul") OnlyZeros(a);
+      return a;
     }
-    if (node.op == "Softmax" || !KeepsZero(node.op, fn)) return Unknown();
-    Numbers numbers = Operand(id, 0);
-    OnlyZeros(numbers);
-    return numbers;
+    if (!KeepsZero(node.op, fn)) return Numbers(count, kUnknown);
+    OnlyZeros(a);
+    return a;
   }
 
-  Numbers Unknown() const { return Numbers(static_cast<size_t>(trace_.channels), kUnknown); }
   static void OnlyZeros(Numbers& numbers) {
     for (double& number : numbers)
       if (number != 0) number = kUnknown;
   }
+  static double Same(double a, double b) { return a == b ? a : kUnknown; }
 
-  Numbers Operand(NodeId id, size_t input) const {
+  /// `count`: of what is not traced.
+  Numbers Operand(NodeId id, size_t input, size_t count) const {
     const ValueId value = graph_.nodes[id].inputs[input];
     if (const auto it = numbers_.find(value); it != numbers_.end()) return it->second;
     const ConstantPtr& data = graph_.values[value].constant;
-    if (data == nullptr) return Unknown();
+    if (data == nullptr) return Numbers(count, kUnknown);
     for (const ChannelConstant& each : trace_.constants)
       if (each.node == id && each.input == input) return NumbersAlong(*data, each.place);
-    if (data->type.NumElements() != 1) return Unknown();
-    return Numbers(static_cast<size_t>(trace_.channels), data->DoubleAt(0));
+    return Numbers(count, data->type.NumElements() == 1 ? data->DoubleAt(0) : kUnknown);
   }
 
-  Numbers Bias(const Node& node, int64_t inner) const {
-    if (node.inputs.size() < 3 || node.inputs[2] == kNoValue)
-      return Numbers(static_cast<size_t>(trace_.channels), 0.0);
-    return NumbersAlong(*graph_.values[node.inputs[2]].constant, {0, inner});
+  Numbers Joined(NodeId id, const OpCall& call, const ChannelPlace& place) const {
+    Numbers joined;
+    const bool across = !AlongPlace(call, place);
+    for (size_t k = 0; k < call.inputs.size(); ++k) {
+      const auto count = static_cast<size_t>(call.inputs[k].type.shape[place.axis] / place.inner);
+      const Numbers part = Operand(id, k, count);
+      if (!across || k == 0) {
+        joined.insert(joined.end(), part.begin(), part.end());
+      } else {
+        for (size_t c = 0; c < joined.size(); ++c) joined[c] = Same(joined[c], part[c]);
+      }
+    }
+    return joined;
+  }
+  static bool AlongPlace(const OpCall& call, const ChannelPlace& place) {
+    const auto rank = static_cast<int64_t>(call.inputs[0].type.shape.size());
+    return (call.Int("axis", 0) + rank) % rank == static_cast<int64_t>(place.axis);
+  }
+
+  /// As ReshapeChannels.
+  static Numbers Relabelled(const Numbers& from, size_t count) {
+    Numbers numbers;
+    for (size_t k = 0; k < count; ++k) numbers.push_back(from[k % from.size()]);
+    for (size_t k = count; k < from.size(); ++k)
+      numbers[k % count] = Same(numbers[k % count], from[k]);
+    return numbers;
+  }
+
+  static Numbers Cut(const Numbers& from, const OpCall& call, const ChannelPlace& place) {
+    const int64_t first = call.Ints("starts")[place.axis] / place.inner;
+    if (from.size() == place.ids.size()) return from;
+    return {from.begin() + first, from.begin() + first + static_cast<int64_t>(place.ids.size())};
+  }
+
+  Numbers Padded(NodeId id, const Numbers& from, const OpCall& call,
+                 const ChannelPlace& place) const {
+    const bool constant = call.String("mode", "constant") == "constant";
+    const bool given = graph_.nodes[id].inputs.size() > 1 && graph_.nodes[id].inputs[1] != kNoValue;
+    const double border = given ? Operand(id, 1, 1)[0] : 0;
+    const std::vector<int64_t> begin = call.Ints("begin"), end = call.Ints("end");
+    bool across = false;
+    for (size_t d = 0; d < begin.size(); ++d)
+      across = across || (d != place.axis && (begin[d] > 0 || end[d] > 0));
+    Numbers numbers(place.ids.size(), border);
+    const auto first = static_cast<size_t>(begin[place.axis] / place.inner);
+    for (size_t k = 0; k < from.size() && first + k < numbers.size(); ++k)
+      numbers[first + k] = across && constant ? Same(from[k], border) : from[k];
+    return numbers;
+  }
+
+  Numbers Bias(const Node& node, const ChannelPlace& place) const {
+    if (node.inputs.size() < 3 || node.inputs[2] == kNoValue) return Numbers(place.ids.size(), 0.0);
+    return NumbersAlong(*graph_.values[node.inputs[2]].constant, {0, place.inner, place.ids});
   }
 
   Numbers Made(const Node& node, const ChannelPlace& place) const {
     const std::vector<bool> written = NonZeroAlong(*graph_.values[node.inputs[1]].constant, place);
-    Numbers numbers = Bias(node, place.inner);
+    Numbers numbers = Bias(node, place);
     for (size_t c = 0; c < numbers.size(); ++c)
       if (written[c]) numbers[c] = kUnknown;
     return numbers;
   }
 
   /// A depthwise convolution, whose borders are zeros too.
-  Numbers Biased(NodeId id) const {
-    const Numbers data = Operand(id, 0);
-    Numbers numbers = Bias(graph_.nodes[id], 1);
+  Numbers Biased(NodeId id, const Numbers& data) const {
+    const Node& node = graph_.nodes[id];
+    Numbers numbers = Bias(node, trace_.values.at(node.outputs[0]));
     for (size_t c = 0; c < numbers.size(); ++c)
       if (data[c] != 0) numbers[c] = kUnknown;
     return numbers;
@@ -155,7 +211,7 @@ class ConstantChannels {
 
   const Graph& graph_;
   const ChannelTrace& trace_;
-  std::map<NodeId, ChannelPlace> makers_;
+  std::map<NodeId, const ChannelPlace*> makers_;
   std::map<ValueId, Numbers> numbers_;
 };
 
@@ -171,58 +227,98 @@ class ZeroDropper {
       std::set<NodeId> seen;
       for (auto id = static_cast<NodeId>(graph_.nodes.size()); id-- > 0;) {
         if (seen.contains(id)) continue;
-        const std::optional<ChannelTrace> trace = tracer_.TraceFrom(id);
+        std::optional<ChannelTrace> trace = tracer_.TraceFrom(id, 1);
         if (!trace) continue;
         for (const ChannelConstant& reader : trace->readers) seen.insert(reader.node);
-        const std::vector<int64_t> keep = ChannelsToKeep(*trace);
-        if (static_cast<int64_t>(keep.size()) == trace->channels) continue;
-        Apply(*trace, keep);
-        ++changes;
+        // Single channels first; then what a reshaping on the way keeps together.
+        bool dropped = Drop(*trace);
+        if (!dropped && trace->together > 1) {
+          trace = tracer_.TraceFrom(id, trace->together);
+          dropped = trace && Drop(*trace);
+        }
+        if (dropped) ++changes;
       }
     }
     return changes;
   }
 
  private:
-  std::vector<int64_t> ChannelsToKeep(const ChannelTrace& trace) const {
+  bool Drop(const ChannelTrace& trace) {
+    const std::vector<bool> keep = ChannelsToKeep(trace);
+    if (std::ranges::find(keep, false) == keep.end()) return false;
+    Apply(trace, keep);
+    return true;
+  }
+
+  std::vector<bool> ChannelsToKeep(const ChannelTrace& trace) const {
+    std::vector<bool> keep(static_cast<size_t>(trace.channels));
+    for (const auto& [channel, end] : trace.ends) keep[static_cast<size_t>(channel)] = true;
+    if (std::ranges::find(keep, false) == keep.end()) return keep;
     const ConstantChannels constants(graph_, trace);
-    std::vector<bool> read(static_cast<size_t>(trace.channels));
     for (const ChannelConstant& reader : trace.readers) {
       const Node& node = graph_.nodes[reader.node];
       const std::vector<bool> own =
           NonZeroAlong(*graph_.values[node.inputs[1]].constant, reader.place);
       const std::vector<double>& numbers = constants.At(node.inputs[0]);
-      for (size_t c = 0; c < read.size(); ++c)
-        if (own[c] && numbers[c] != 0) read[c] = true;
+      for (size_t k = 0; k < own.size(); ++k)
+        if (own[k] && numbers[k] != 0) keep[static_cast<size_t>(reader.place.ids[k])] = true;
     }
-    std::vector<int64_t> keep;
-    for (size_t c = 0; c < read.size(); ++c)
-      if (read[c]) keep.push_back(static_cast<int64_t>(c));
-    if (keep.empty()) keep.push_back(0);
+    // No tensor without elements.
+    const auto keep_one = [&](const ChannelPlace& place) {
+      const auto kept = [&](int id) { return keep[static_cast<size_t>(id)]; };
+      if (std::ranges::none_of(place.ids, kept)) keep[static_cast<size_t>(place.ids[0])] = true;
+    };
+    for (const auto& [value, place] : trace.values) keep_one(place);
+    for (const ChannelConstant& constant : trace.constants) keep_one(constant.place);
     return keep;
   }
 
-  void Slice(const ChannelConstant& constant, const std::vector<int64_t>& keep) {
-    std::vector<int64_t> places;
-    for (const int64_t channel : keep)
-      for (int64_t i = 0; i < constant.place.inner; ++i)
-        places.push_back(channel * constant.place.inner + i);
+  void Slice(const ChannelConstant& constant, const std::vector<bool>& keep) {
     const ConstantPtr old =
         graph_.values[graph_.nodes[constant.node].inputs[constant.input]].constant;
-    const ValueId made = graph_.AddConstant(Sliced(*old, constant.place.axis, places));
+    const ValueId made =
+        graph_.AddConstant(Sliced(*old, constant.place.axis, PlacesLeft(constant.place, keep)));
     graph_.nodes[constant.node].inputs[constant.input] = made;
   }
 
-  void Apply(const ChannelTrace& trace, const std::vector<int64_t>& keep) {
+  void Apply(const ChannelTrace& trace, const std::vector<bool>& keep) {
     for (const auto* constants : {&trace.makers, &trace.readers, &trace.constants})
       for (const ChannelConstant& constant : *constants) Slice(constant, keep);
-    const auto left = static_cast<int64_t>(keep.size());
+    for (const NodeId id : trace.counting) Recount(graph_.nodes[id], trace, keep);
     for (const auto& [value, place] : trace.values)
-      graph_.values[value].type.shape[place.axis] = left * place.inner;
-    for (const NodeId node : trace.depthwise) graph_.nodes[node].attributes["group"] = left;
-    for (const NodeId id : trace.reshapes) {
+      graph_.values[value].type.shape[place.axis] = NumLeft(place, keep, 0, place.ids.size());
+    for (const NodeId id : trace.counting) {
       Node& node = graph_.nodes[id];
-      node.attributes["shape"] = graph_.values[node.outputs[0]].type.shape;
+      if (node.op == "Reshape")
+        node.attributes["shape"] = graph_.values[node.outputs[0]].type.shape;
+    }
+  }
+
+  /// Before the shapes change.
+  void Recount(Node& node, const ChannelTrace& trace, const std::vector<bool>& keep) const {
+    const OpCall call = MakeCall(graph_, node);
+    const auto from = trace.values.find(node.inputs[0]), to = trace.values.find(node.outputs[0]);
+    const auto replace = [&](const char* name, size_t axis, int64_t number) {
+      std::vector<int64_t> numbers = call.Ints(name);
+      numbers[axis] = number;
+      node.attributes[name] = std::move(numbers);
+    };
+    if (node.op == "Conv" && to != trace.values.end()) {
+      node.attributes["group"] = NumLeft(to->second, keep, 0, to->second.ids.size());
+    } else if (node.op == "Slice" && from != trace.values.end()) {
+      const ChannelPlace& place = from->second;
+      const auto first = static_cast<size_t>(call.Ints("starts")[place.axis] / place.inner);
+      const auto count = static_cast<size_t>(call.Ints("sizes")[place.axis] / place.inner);
+      replace("starts", place.axis, NumLeft(place, keep, 0, first));
+      replace("sizes", place.axis, NumLeft(place, keep, first, first + count));
+    } else if (node.op == "Pad" && to != trace.values.end()) {
+      const ChannelPlace& place = to->second;
+      const auto begin = static_cast<size_t>(call.Ints("begin")[place.axis] / place.inner);
+      const auto end = static_cast<size_t>(call.Ints("end")[place.axis] / place.inner);
+      const size_t all = place.ids.size();
+      if (begin + end == 0) return;
+      replace("begin", place.axis, NumLeft(place, keep, 0, begin));
+      replace("end", place.axis, NumLeft(place, keep, all - end, all));
     }
   }
 

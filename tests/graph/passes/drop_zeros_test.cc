@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 
+#include "base/core/random.h"
 #include "graph/interpreter_evaluator.h"
 #include "graph/passes/passes.h"
 #include "tests/graph/passes/test_graph.h"
@@ -28,6 +29,10 @@ ValueId Zeroed(TestGraph& t, const Shape& shape, size_t axis, const Shape& place
     if (std::ranges::find(places, at) != places.end()) values[i] = 0;
   }
   return t.graph.AddConstant(MakeConstant(ir::DType::kF32, shape, values));
+}
+
+ValueId Zeros(TestGraph& t, int64_t count) {
+  return t.graph.AddConstant(MakeConstant(ir::DType::kF32, {count}, std::vector<double>(count)));
 }
 
 ValueId Product(TestGraph& t, ValueId a, ValueId b) {
@@ -188,12 +193,177 @@ TEST(DropZerosTest, WhatMixesChannelsOrCountsThemStays) {
                             {{"axis", int64_t{-1}}, {"log", int64_t{0}}});
   t.Output(Product(t, soft, Zeroed(t, {6, 4}, 0, {1})), "a softmax over the channels");
   const ValueId h = Product(t, x, t.Constant({8, 6}));
-  const ValueId joined = t.Op("Concat", {h, h}, {{"axis", int64_t{1}}});
-  t.Output(Product(t, joined, Zeroed(t, {12, 4}, 0, {1, 7})), "two side by side");
   const ValueId summed = t.Op(
       "Reduce", {h}, {{"fn", std::string("sum")}, {"axes", Shape{1}}, {"keepdims", int64_t{1}}});
   t.Output(t.Binary("add", Product(t, h, Zeroed(t, {6, 4}, 0, {1})), summed), "their sum");
   EXPECT_EQ(Dropped(t), 0);
+}
+
+/// What is joined to one tensor: places of the model's own channels among those of others.
+TEST(DropZerosTest, ChannelsSideBySideDisappearEachWhereItIsMade) {
+  TestGraph t;
+  const ValueId x = t.Input({1, 3, 6, 6});
+  const ValueId a = t.Relu(Convolution(t, x, Zeroed(t, {4, 3, 3, 3}, 0, {1}), Zeros(t, 4)));
+  const ValueId b = t.Relu(Convolution(t, a, t.Constant({5, 4, 3, 3}), t.Constant({5})));
+  const ValueId joined = t.Op("Concat", {x, a, b}, {{"axis", int64_t{1}}});
+  // Channel 0 is the input's own; 4 is zero; 5 is still read by b, 8 and 11 by nobody.
+  const ValueId y =
+      Convolution(t, joined, Zeroed(t, {6, 12, 3, 3}, 1, {0, 5, 8, 11}), t.Constant({6}));
+  t.Output(y, "y");
+  EXPECT_EQ(Dropped(t), 1);
+  EXPECT_EQ(t.Shape(a), (Shape{1, 3, 6, 6}));
+  EXPECT_EQ(t.Shape(b), (Shape{1, 3, 6, 6}));
+  EXPECT_EQ(t.Shape(joined), (Shape{1, 9, 6, 6}));
+}
+
+TEST(DropZerosTest, WhatIsJoinedTwiceShrinksOnce) {
+  TestGraph t;
+  const ValueId h = Product(t, t.Input({3, 8}), t.Constant({8, 6}));
+  const ValueId joined = t.Op("Concat", {h, h}, {{"axis", int64_t{1}}});
+  t.Output(Product(t, joined, Zeroed(t, {12, 4}, 0, {1, 4, 7})), "y");
+  EXPECT_EQ(Dropped(t), 1);
+  EXPECT_EQ(t.Shape(joined), (Shape{3, 10})) << "channel 4 is still read as 10";
+}
+
+TEST(DropZerosTest, SkipConnectionsOfADecoder) {
+  TestGraph t;
+  const ValueId x = t.Input({1, 3, 8, 8});
+  const ValueId skip = t.Relu(Convolution(t, x, t.Constant({4, 3, 3, 3}), t.Constant({4})));
+  const ValueId deep =
+      t.Relu(Convolution(t, skip, Zeroed(t, {6, 4, 3, 3}, 1, {3}), t.Constant({6})));
+  const ValueId up = t.Op("ConvTranspose", {deep, Zeroed(t, {6, 5, 1, 1}, 0, {2}), t.Constant({5})},
+                          {{"strides", Shape{1, 1}},
+                           {"dilations", Shape{1, 1}},
+                           {"pads", Shape{0, 0, 0, 0}},
+                           {"output_padding", Shape{0, 0}},
+                           {"group", int64_t{1}},
+                           {"layout", std::string("nchw")}});
+  const ValueId joined = t.Op("Concat", {skip, up}, {{"axis", int64_t{1}}});
+  t.Output(Convolution(t, joined, Zeroed(t, {2, 9, 3, 3}, 1, {0, 3, 6}), t.Constant({2})), "y");
+  EXPECT_EQ(Dropped(t), 2);
+  EXPECT_EQ(t.Shape(skip), (Shape{1, 3, 8, 8})) << "channel 0 is read on the way down";
+  EXPECT_EQ(t.Shape(deep), (Shape{1, 5, 8, 8}));
+  EXPECT_EQ(t.Shape(up), (Shape{1, 4, 8, 8}));
+}
+
+TEST(DropZerosTest, PaddedChannelsAreZeros) {
+  TestGraph t;
+  const ValueId a =
+      t.Relu(Convolution(t, t.Input({1, 3, 6, 6}), Zeroed(t, {4, 3, 3, 3}, 0, {1}), Zeros(t, 4)));
+  const ValueId padded = t.Op("Pad", {a},
+                              {{"begin", Shape{0, 1, 1, 0}},
+                               {"end", Shape{0, 2, 0, 1}},
+                               {"mode", std::string("constant")}});
+  const ValueId b = Convolution(t, padded, t.Constant({7, 7, 3, 3}), t.Constant({7}));
+  // The shortcut carries zero in 0, 2, 5 and 6, but b adds to them.
+  const ValueId sum = t.Binary("add", padded, b);
+  t.Output(Convolution(t, sum, Zeroed(t, {2, 7, 3, 3}, 1, {2, 6}), t.Constant({2})), "y");
+  EXPECT_EQ(Dropped(t), 1);
+  EXPECT_EQ(t.Shape(a), (Shape{1, 3, 6, 6}));
+  EXPECT_EQ(t.Shape(padded), (Shape{1, 5, 7, 7}));
+  EXPECT_EQ(t.Shape(sum), (Shape{1, 5, 7, 7}));
+}
+
+/// Attention whose queries, keys and values one product makes: 4 heads of 3 columns, cut apart
+/// first, or as a dimension of its own.
+struct PackedAttention {
+  ValueId packed = kNoValue, joined = kNoValue;
+};
+enum class Packing : uint8_t { kSlices, kDimension };
+PackedAttention AddPackedAttention(TestGraph& t, Packing packing, const Shape& unread,
+                                   const Shape& unwritten) {
+  PackedAttention attention;
+  const ValueId x = t.Input({2, 5, 7});
+  attention.packed = t.Binary("add", Product(t, x, Zeroed(t, {7, 36}, 1, unwritten)),
+                              Zeroed(t, {36}, 0, unwritten));
+  std::vector<ValueId> parts;
+  const ValueId apart =
+      packing == Packing::kSlices
+          ? kNoValue
+          : t.Transpose(t.Reshape(attention.packed, {2, 5, 3, 4, 3}), {2, 0, 3, 1, 4});
+  for (int64_t part = 0; part < 3; ++part) {
+    if (packing == Packing::kSlices) {
+      const ValueId cut = t.Op("Slice", {attention.packed},
+                               {{"starts", Shape{0, 0, 12 * part}},
+                                {"steps", Shape{1, 1, 1}},
+                                {"sizes", Shape{2, 5, 12}}});
+      parts.push_back(t.Transpose(t.Reshape(cut, {2, 5, 4, 3}), {0, 2, 1, 3}));
+    } else {
+      const ValueId at = t.graph.AddConstant(MakeInt64s({}, {part}));
+      parts.push_back(t.Op("Gather", {apart, at}, {{"axis", int64_t{0}}}));
+    }
+  }
+  const ValueId scores = Product(t, parts[0], t.Transpose(parts[1], {0, 1, 3, 2}));
+  const ValueId shares = t.Op("Softmax", {scores}, {{"axis", int64_t{-1}}, {"log", int64_t{0}}});
+  attention.joined = t.Reshape(t.Transpose(Product(t, shares, parts[2]), {0, 2, 1, 3}), {2, 5, 12});
+  t.Output(Product(t, attention.joined, Zeroed(t, {12, 7}, 0, unread)), "y");
+  return attention;
+}
+
+TEST(DropZerosTest, HeadsOfOneProductDisappear) {
+  for (const Packing packing : {Packing::kSlices, Packing::kDimension}) {
+    TestGraph t;
+    // The third head is not read; the values of the first are zero, queries of the second too.
+    const PackedAttention attention =
+        AddPackedAttention(t, packing, {6, 7, 8, 11}, {3, 4, 5, 24, 25, 26});
+    EXPECT_EQ(Dropped(t), 1);
+    // A dimension of heads has one number for queries, keys and values: values alone are not seen.
+    const int64_t left = packing == Packing::kSlices ? 2 : 3;
+    EXPECT_EQ(t.Shape(attention.joined), (Shape{2, 5, 3 * left}));
+    EXPECT_EQ(t.Shape(attention.packed), (Shape{2, 5, 9 * left}));
+  }
+}
+
+TEST(DropZerosTest, HeadsOfWhichOneProductShowsMoreStay) {
+  TestGraph t;
+  const PackedAttention attention = AddPackedAttention(t, Packing::kSlices, {0, 1, 2}, {});
+  t.Output(attention.packed, "read by others");
+  EXPECT_EQ(Dropped(t), 0);
+}
+
+/// Networks with zeros at random in each way of joining and packing: the results stay to the bit.
+TEST(DropZerosTest, RandomZerosLeaveTheResults) {
+  int changes = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Random random(seed);
+    const auto some = [&](int64_t count, double share) {
+      Shape places;
+      for (int64_t k = 0; k < count; ++k)
+        if (random.Uniform() < share) places.push_back(k);
+      return places;
+    };
+    TestGraph t(seed);
+    const double share = 0.6 * random.Uniform();
+    const ValueId x = t.Input({1, 3, 5, 5});
+    ValueId all = x;
+    int64_t channels = 3;
+    for (int layer = 0; layer < 4; ++layer) {
+      const int64_t made = 2 + static_cast<int64_t>(random.Uniform() * 4);
+      const Shape unwritten = some(made, share);
+      const ValueId w = Zeroed(t, {made, channels, 3, 3}, 1, some(channels, share));
+      const ValueId c = t.Binary("mul", Convolution(t, all, w, Zeroed(t, {made}, 0, unwritten)),
+                                 Zeroed(t, {1, made, 1, 1}, 1, unwritten));
+      const ValueId r = random.Uniform() < 0.5 ? t.Relu(c) : t.Unary("tanh", c);
+      all = t.Op("Concat", random.Uniform() < 0.5 ? std::vector{all, r} : std::vector{r, all},
+                 {{"axis", int64_t{1}}});
+      channels += made;
+      if (random.Uniform() < 0.3) {
+        all = t.Op("Pad", {all},
+                   {{"begin", Shape{0, 1, 0, 0}},
+                    {"end", Shape{0, 1, 0, 0}},
+                    {"mode", std::string("constant")}});
+        channels += 2;
+      }
+    }
+    t.Output(Convolution(t, all, Zeroed(t, {2, channels, 3, 3}, 1, some(channels, share)),
+                         t.Constant({2})),
+             "y");
+    AddPackedAttention(t, seed % 2 == 0 ? Packing::kSlices : Packing::kDimension,
+                       some(4, 0.5).empty() ? Shape{} : Shape{3, 4, 5}, some(36, 0.9));
+    changes += Dropped(t);
+  }
+  EXPECT_GT(changes, 40);
 }
 
 }  // namespace
