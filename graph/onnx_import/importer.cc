@@ -1,6 +1,7 @@
 #include "graph/onnx_import/importer.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -23,6 +24,12 @@ constexpr int kMaxCallDepth = 32;
 constexpr size_t kMaxNodes = size_t{1} << 20;
 /// Beyond these, nodes behind a failed one are not looked at.
 constexpr size_t kMaxReports = 100;
+
+// Operators that take numbers of four bits for what they are, and those that give them on.
+constexpr std::array<std::string_view, 2> kReadFourBits = {"DequantizeLinear", "Cast"};
+constexpr std::array<std::string_view, 10> kMoveFourBits = {
+    "Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze",
+    "Flatten",  "Gather",  "Slice",     "Split",   "Concat"};
 
 absl::Status Invalid(std::string message) { return absl::InvalidArgumentError(std::move(message)); }
 
@@ -168,6 +175,7 @@ absl::Status Importer::AddInitializers(const onnx::GraphProto& graph, Scope& sco
     if (main && IsOverridden(tensor.name())) continue;
     HONE_RETURN_IF_ERROR(CountNode(fmt::format("initialiser '{}'", tensor.name())));
     HONE_RETURN_IF_ERROR(define(tensor.name(), tensors_.Read(tensor)));
+    if (IsFourBits(tensor.data_type())) four_bits_.insert(*scope.Find(tensor.name()));
   }
   for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
     if (main && IsOverridden(tensor.values().name())) continue;
@@ -246,9 +254,11 @@ absl::Status Importer::AddNode(const onnx::NodeProto& proto, const Body& body, S
     DefineUnknown(proto, scope);
     return absl::OkStatus();
   }
+  const absl::Status known_type = CheckFourBits(proto, inputs);
   NodeImport node(graph_, tensors_, proto, std::move(attributes), std::move(inputs), opset);
-  if (control_flow) return AddControlFlow(node, proto, body, scope);
-  absl::Status status = CheckCounts(proto, *handler);
+  if (control_flow && known_type.ok()) return AddControlFlow(node, proto, body, scope);
+  absl::Status status = control_flow ? known_type : CheckCounts(proto, *handler);
+  if (status.ok()) status = known_type;
   if (status.ok()) status = RunHandler(*handler, node);
   if (!status.ok()) {
     Report(proto, scope, status, node.deciders());
@@ -259,7 +269,28 @@ absl::Status Importer::AddNode(const onnx::NodeProto& proto, const Body& body, S
     if (!proto.output(i).empty())
       scope.Define(proto.output(i), node.outputs()[static_cast<size_t>(i)]);
   }
+  NoteFourBits(proto, node.inputs(), node.outputs());
   return absl::OkStatus();
+}
+
+absl::Status Importer::CheckFourBits(const onnx::NodeProto& proto,
+                                     const std::vector<ValueId>& inputs) const {
+  const bool reads = std::ranges::any_of(inputs, [&](ValueId v) { return four_bits_.contains(v); });
+  if (!reads || std::ranges::find(kReadFourBits, proto.op_type()) != kReadFourBits.end() ||
+      std::ranges::find(kMoveFourBits, proto.op_type()) != kMoveFourBits.end())
+    return absl::OkStatus();
+  return absl::UnimplementedError("elements of type INT4 are not supported");
+}
+
+void Importer::NoteFourBits(const onnx::NodeProto& proto, const std::vector<ValueId>& inputs,
+                            const std::vector<ValueId>& outputs) {
+  const bool moves = !inputs.empty() && four_bits_.contains(inputs[0]) &&
+                     std::ranges::find(kMoveFourBits, proto.op_type()) != kMoveFourBits.end();
+  const bool holds = std::ranges::any_of(proto.attribute(), [](const auto& attribute) {
+    return attribute.name() == "value" && IsFourBits(attribute.t().data_type());
+  });
+  for (const ValueId output : outputs)
+    if ((moves || holds) && output >= 0) four_bits_.insert(output);
 }
 
 absl::Status Importer::CallFunction(const onnx::FunctionProto& function,

@@ -83,6 +83,12 @@ class Importer {
   absl::Status AddNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
                         const Body& body, Scope& scope);
   absl::Status AddNode(const onnx::NodeProto& proto, const Body& body, Scope& scope);
+  /// Numbers of four bits are constants of bytes, which only some operators may read.
+  absl::Status CheckFourBits(const onnx::NodeProto& proto,
+                             const std::vector<ValueId>& inputs) const;
+  /// Remembers outputs that are such constants too.
+  void NoteFourBits(const onnx::NodeProto& proto, const std::vector<ValueId>& inputs,
+                    const std::vector<ValueId>& outputs);
   absl::Status CallFunction(const onnx::FunctionProto& function, const onnx::NodeProto& proto,
                             const AttributeMap& attributes, const Body& body, Scope& scope);
   /// One more node; an error once there are too many.
@@ -128,6 +134,7 @@ class Importer {
   InputShapes inputs_;
   std::vector<ValueId> unstated_;  ///< inputs whose value range the model does not state
   std::set<std::string> needed_;   ///< names, where only some outputs are asked for
+  std::set<ValueId> four_bits_;    ///< constants of INT4 and UINT4
   FailedNodes failed_;
 };
 

@@ -204,6 +204,9 @@ absl::Status Importer::SetOutputs(const Scope& scope) {
       LogWarning("output '{}' is listed twice: it is given once", name);
       continue;
     }
+    if (four_bits_.contains(*found))
+      return absl::UnimplementedError(
+          fmt::format("output '{}': elements of type INT4 are not supported", name));
     const Value& value = graph_.values[static_cast<size_t>(*found)];
     if (declared != nullptr && declared->type().has_tensor_type()) {
       const onnx::TypeProto::Tensor& type = declared->type().tensor_type();

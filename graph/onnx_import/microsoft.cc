@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 
 #include "graph/onnx_import/handler.h"
+#include "graph/onnx_import/microsoft_layers.h"
 #include "graph/onnx_import/quantise.h"
 #include "graph/onnx_import/window_attributes.h"
 
@@ -210,11 +211,13 @@ void MatMulNBits(NodeImport& n) {
 }
 
 constexpr Handler kHandlers[] = {
+    {"DynamicQuantizeLSTM", 1, 12, 12, 3, DynamicQuantizeLstm},
     {"DynamicQuantizeMatMul", 1, 3, 5, 1, DynamicQuantizeMatMul},
     {"FusedConv", 1, 2, 4, 1, FusedConv},
     {"FusedMatMul", 1, 2, 2, 1, FusedMatMul},
     {"MatMulIntegerToFloat", 1, 4, 7, 1, MatMulIntegerToFloat},
     {"MatMulNBits", 1, 3, 6, 1, MatMulNBits},
+    {"QAttention", 1, 5, 9, 2, QAttention},
     {"QGemm", 1, 6, 9, 1, QGemm},
     {"QLinearAdd", 1, 7, 8, 1, QLinearBinary<BinaryOp::kAdd>},
     {"QLinearConcat", 1, 5, kAnyNumber, 1, QLinearConcat},

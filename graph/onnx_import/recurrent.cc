@@ -1,6 +1,8 @@
 #include "fmt/format.h"
 
 #include "graph/onnx_import/handler.h"
+#include "graph/onnx_import/microsoft_layers.h"
+#include "graph/onnx_import/quantise.h"
 
 // LSTM, GRU, RNN, CumSum, ReverseSequence: what runs along a sequence.
 namespace hone::graph::onnx_import {
@@ -8,7 +10,7 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-Attributes CellAttributes(NodeImport& n) {
+Attributes CellAttributes(NodeImport& n, std::string_view op) {
   Attributes attributes{
       {"direction", n.Choice("direction", "forward", {"forward", "reverse", "bidirectional"})}};
   if (n.HasAttribute("hidden_size")) attributes["hidden_size"] = n.Int("hidden_size", 0);
@@ -18,9 +20,9 @@ Attributes CellAttributes(NodeImport& n) {
   if (n.HasAttribute("activation_beta"))
     attributes["activation_beta"] = n.Floats("activation_beta");
   if (n.HasAttribute("clip")) attributes["clip"] = n.Float("clip", 0);
-  if (n.op() == "LSTM" && n.HasAttribute("input_forget"))
+  if (op == "LSTM" && n.HasAttribute("input_forget"))
     attributes["input_forget"] = n.Int("input_forget", 0);
-  if (n.op() == "GRU" && n.HasAttribute("linear_before_reset")) {
+  if (op == "GRU" && n.HasAttribute("linear_before_reset")) {
     attributes["linear_before_reset"] = n.Int("linear_before_reset", 0);
   }
   return attributes;
@@ -39,7 +41,7 @@ void Cell(NodeImport& n) {
     }
   }
   const int count = n.op() == "LSTM" ? 3 : 2;
-  const std::vector<ValueId> made = n.EmitMany(n.op(), inputs, CellAttributes(n), count);
+  const std::vector<ValueId> made = n.EmitMany(n.op(), inputs, CellAttributes(n, n.op()), count);
   for (size_t i = 0; i < made.size() && i < n.num_outputs(); ++i) {
     if (!n.Wants(i)) continue;
     const Shape perm = i == 0 ? Shape{2, 0, 1, 3} : Shape{1, 0, 2};
@@ -69,6 +71,36 @@ void ReverseSequence(NodeImport& n) {
   n.SetOutput(0, n.Emit("ReverseSequence", {x, n.Input(1)},
                         {{"batch_axis", batch_axis}, {"time_axis", time_axis}}));
 }
+
+/// Weights [directions, terms, columns] of bytes, with a scale and a zero point for each direction
+/// or each of its columns, as those of an LSTM: f32 [directions, columns, terms].
+ValueId DequantisedWeights(NodeImport& n, size_t weights, size_t scale) {
+  const ValueId w = n.Input(weights);
+  if (!n.CheckRank(w, 3, 3, "W and R")) return kNoValue;
+  const Shape shape = n.ShapeOf(w);
+  const auto spread = [&](ValueId v) {
+    if (v == kNoValue) return v;
+    const int64_t each = n.TypeOf(v).NumElements() == shape[0] ? 1 : shape[2];
+    return n.Reshape(v, {shape[0], 1, each});
+  };
+  const ValueId real =
+      Dequantised(n, w, spread(n.Input(scale)), spread(n.OptionalInput(scale + 1)));
+  return n.Transpose(real, {0, 2, 1});
+}
+
+}  // namespace
+
+void DynamicQuantizeLstm(NodeImport& n) {
+  std::vector<ValueId> inputs = n.inputs();
+  inputs.resize(8, kNoValue);
+  inputs[1] = DequantisedWeights(n, 1, 8);
+  inputs[2] = DequantisedWeights(n, 2, 10);
+  const std::vector<ValueId> made = n.EmitMany("LSTM", inputs, CellAttributes(n, "LSTM"), 3);
+  for (size_t i = 0; i < made.size() && i < n.num_outputs(); ++i)
+    if (n.Wants(i)) n.SetOutput(i, made[i]);
+}
+
+namespace {
 
 constexpr Handler kHandlers[] = {
     {"LSTM", 7, 3, 8, 3, Cell},        {"GRU", 7, 3, 6, 2, Cell},

@@ -22,7 +22,11 @@ absl::Status Invalid(std::string message) { return absl::InvalidArgumentError(st
 
 absl::StatusOr<TensorType> TypeOf(const onnx::TensorProto& tensor) {
   TensorType type;
-  HONE_ASSIGN_OR_RETURN(type.dtype, DTypeOf(tensor.data_type()));
+  if (IsFourBits(tensor.data_type())) {
+    type.dtype = tensor.data_type() == onnx::TensorProto::INT4 ? DType::kI8 : DType::kU8;
+  } else {
+    HONE_ASSIGN_OR_RETURN(type.dtype, DTypeOf(tensor.data_type()));
+  }
   type.shape.assign(tensor.dims().begin(), tensor.dims().end());
   if (tensor.dims_size() > kMaxUserRank) {
     return Invalid(
@@ -90,6 +94,17 @@ absl::StatusOr<ConstantPtr> FromBytes(TensorType type, std::span<const std::byte
   return data;
 }
 
+/// Two numbers of four bits in each byte, the low one first, as bytes.
+ConstantPtr Unpacked(TensorType type, const TensorData& packed) {
+  std::vector<std::byte> bytes(static_cast<size_t>(type.NumElements()));
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const auto both = std::to_integer<int>(packed.bytes[i / 2]);
+    const int own = i % 2 == 0 ? both % 16 : both / 16;
+    bytes[i] = static_cast<std::byte>(type.dtype == DType::kI8 && own > 7 ? own - 16 : own);
+  }
+  return MakeConstant(std::move(type), std::move(bytes));
+}
+
 absl::StatusOr<int64_t> ParseCount(const std::string& key, const std::string& text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -100,6 +115,10 @@ absl::StatusOr<int64_t> ParseCount(const std::string& key, const std::string& te
 }
 
 }  // namespace
+
+bool IsFourBits(int32_t data_type) {
+  return data_type == onnx::TensorProto::INT4 || data_type == onnx::TensorProto::UINT4;
+}
 
 absl::StatusOr<DType> DTypeOf(int32_t data_type) {
   switch (data_type) {
@@ -142,6 +161,18 @@ std::vector<std::string> TensorReader::DataFiles() const {
 absl::StatusOr<ConstantPtr> TensorReader::Read(const onnx::TensorProto& tensor) {
   HONE_ASSIGN_OR_RETURN(TensorType type, TypeOf(tensor));
   if (tensor.has_segment()) return Invalid("segmented tensors are not supported");
+  if (!IsFourBits(tensor.data_type())) return ReadAs(std::move(type), tensor);
+  ConstantPtr& converted = converted_[&tensor];
+  if (converted == nullptr) {
+    const int64_t count = type.NumElements();
+    HONE_ASSIGN_OR_RETURN(const ConstantPtr packed,
+                          ReadAs({DType::kU8, {count / 2 + count % 2}}, tensor));
+    converted = Unpacked(std::move(type), *packed);
+  }
+  return converted;
+}
+
+absl::StatusOr<ConstantPtr> TensorReader::ReadAs(TensorType type, const onnx::TensorProto& tensor) {
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
     return ReadExternal(tensor, std::move(type));
   if (tensor.has_raw_data()) {
@@ -149,6 +180,7 @@ absl::StatusOr<ConstantPtr> TensorReader::Read(const onnx::TensorProto& tensor) 
     return FromBytes(std::move(type), {reinterpret_cast<const std::byte*>(raw.data()), raw.size()},
                      model_);
   }
+  if (IsFourBits(tensor.data_type())) return FromTypedField(std::move(type), tensor);
   // The body of a loop is read in every iteration: what is converted stays.
   ConstantPtr& converted = converted_[&tensor];
   if (converted == nullptr) {
@@ -225,6 +257,8 @@ absl::StatusOr<ConstantPtr> TensorReader::ReadExternal(const onnx::TensorProto& 
 }
 
 absl::StatusOr<ConstantPtr> TensorReader::ReadSparse(const onnx::SparseTensorProto& tensor) {
+  if (IsFourBits(tensor.values().data_type()))
+    return absl::UnimplementedError("sparse tensors of four bits are not supported");
   HONE_ASSIGN_OR_RETURN(const ConstantPtr values, Read(tensor.values()));
   HONE_ASSIGN_OR_RETURN(const ConstantPtr indices, Read(tensor.indices()));
   onnx::TensorProto dense;

@@ -18,6 +18,9 @@ namespace hone::graph::onnx_import {
 /// 8 bits.
 absl::StatusOr<ir::DType> DTypeOf(int32_t data_type);
 
+/// INT4 and UINT4, whose tensors are read as i8 and u8.
+bool IsFourBits(int32_t data_type);
+
 /// The name of an ONNX element type, for messages.
 std::string DataTypeName(int32_t data_type);
 
@@ -42,6 +45,7 @@ class TensorReader {
   absl::StatusOr<ConstantPtr> ReadSparse(const onnx::SparseTensorProto& tensor);
 
  private:
+  absl::StatusOr<ConstantPtr> ReadAs(TensorType type, const onnx::TensorProto& tensor);
   bool StaysInside(const std::filesystem::path& path) const;
   absl::StatusOr<ConstantPtr> ReadExternal(const onnx::TensorProto& tensor, TensorType type);
 

@@ -1,6 +1,6 @@
 """Networks with narrow numbers: eight bits in the ways quantisers write them, and half floats."""
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from .net import network
 
@@ -284,3 +284,53 @@ def microsoft_fused(n):
         outputs.append(n.op("FusedConv", image, w, bias, kernel_shape=[3, 3], pads=[1] * 4, activation=activation,
                             domain=own, **more))
     return [n.op("Cast", value, to=TensorProto.FLOAT) for value in outputs]
+
+
+@network(13)
+def microsoft_attention(n):
+    """Attention of com.microsoft on bytes: masks by length, by ends and starts, by key; causal, with a past."""
+    own = "com.microsoft"
+    batch, length, width, heads = 2, 6, 24, 3
+    f = lambda value: n.weight(np.float32(value))
+    x = n.op("QuantizeLinear", n.input("rows", [batch, length, width]), f(0.010133), u8(n, 120))
+    past = n.input("past", [2, batch, heads, 4, width // heads])
+    ends = n.weight(np.array([6, 4], np.int32))
+    both = n.weight(np.array([5, 6, 1, 2], np.int32))
+    keys = n.weight(np.array([[1, 1, 0, 1, 1, 1], [0, 1, 1, 1, 0, 0]], np.int32))
+    single = n.weight((n.rng.uniform(0, 1, [batch, length, length]) < 0.7).astype(np.int32))
+    i8 = n.weight(n.rng.integers(-SEVEN_BITS, SEVEN_BITS + 1, [width, 3 * width]).astype(np.int8))
+    by_column = n.weight(n.rng.uniform(0.004, 0.006, 3 * width).astype(np.float32))
+    bias = n.uniform([3 * width], low=-0.3, high=0.3)
+    outputs = []
+    for mask, kept, causal in ((None, None, 0), (ends, None, 0), (both, None, 0), (keys, None, 0), (single, None, 0),
+                               (None, past, 1)):
+        made = n.op("QAttention", x, i8, bias, f(0.010133), by_column, mask, u8(n, 120),
+                    n.weight(np.zeros(3 * width, np.int8)), kept, num_heads=heads, unidirectional=causal, domain=own,
+                    outs=2 if kept else 1)
+        outputs += made if kept else [made]
+    return outputs
+
+
+@network(21)
+def weights_of_four_bits(n):
+    """Constants of INT4 and UINT4, two in a byte, in blocks and by columns; few rows and many."""
+    few, many = n.input("few", [3, 160]), n.input("many", [40, 160])
+    outputs = []
+
+    def narrow(kind, shape):
+        n.counter += 1
+        name = f"narrow_{n.counter}"
+        low, high = (-8, 8) if kind == TensorProto.INT4 else (0, 16)
+        values = n.rng.integers(low, high, shape)
+        n.constants.append(helper.make_tensor(name, kind, shape, values.ravel()))
+        return name
+
+    for kind, block, zeros in ((TensorProto.INT4, 32, False), (TensorProto.UINT4, 16, True), (TensorProto.INT4, 0, False)):
+        w = narrow(kind, [160, 130])
+        scale = n.weight(n.rng.uniform(0.004, 0.006, [160 // block, 130] if block else [130]).astype(np.float32))
+        zero = narrow(kind, [160 // block, 130]) if zeros else None
+        w = n.op("DequantizeLinear", w, scale, zero, **({"axis": 0, "block_size": block} if block else {"axis": 1}))
+        outputs += [n.op("MatMul", x, w, width=130) for x in (few, many)]
+    odd = narrow(TensorProto.INT4, [5, 3])
+    turned = n.op("Cast", n.op("Transpose", odd, perm=[1, 0]), to=TensorProto.FLOAT)
+    return outputs + [n.op("Add", turned, n.op("Slice", few, n.const([0]), n.const([5]), n.const([1])))]
