@@ -20,8 +20,8 @@ using graph::onnx_quantise::Scheme;
 using graph::onnx_quantise::SourceModel;
 
 absl::StatusOr<std::unique_ptr<LayerProbe>> LayerProbe::Create(CommandContext& context,
-                                                                     const SourceModel& source,
-                                                                     Scheme scheme) {
+                                                               const SourceModel& source,
+                                                               Scheme scheme) {
   HONE_ASSIGN_OR_RETURN(graph::ImportOptions options, ReadImportOptions(context.arguments));
   options.folder = source.folder;
   options.linked_folder = source.linked_folder;
@@ -104,8 +104,12 @@ std::span<const float> LayerProbe::Data(size_t group) const {
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
+const std::vector<int64_t>& LayerProbe::DataShape(size_t group) const {
+  return session_.plan().outputs[OutputOf(group)].shape;
+}
+
 size_t LayerProbe::InnerElements(size_t group) const {
-  const std::vector<int64_t>& shape = session_.plan().outputs[OutputOf(group)].shape;
+  const std::vector<int64_t>& shape = DataShape(group);
   size_t inner = 1;
   for (size_t k = 1; k < source_.groups[group].spread.size(); ++k)
     inner *= static_cast<size_t>(shape[shape.size() - k]);

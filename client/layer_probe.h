@@ -34,12 +34,13 @@ class LayerProbe {
   /// The model's own outputs, and a group's smoothed value, of the last run; in the probe's memory.
   NamedTensors Outputs() const;
   std::span<const float> Data(size_t group) const;
+  const std::vector<int64_t>& DataShape(size_t group) const;
   /// Elements of a channel of it that lie side by side.
   size_t InnerElements(size_t group) const;
 
  private:
-  LayerProbe(const graph::onnx_quantise::SourceModel& source,
-                graph::onnx_quantise::Scheme scheme, ModelSession session);
+  LayerProbe(const graph::onnx_quantise::SourceModel& source, graph::onnx_quantise::Scheme scheme,
+             ModelSession session);
   void Set(const std::string& input, std::span<const std::byte> bytes);
   size_t OutputOf(size_t group) const;
 

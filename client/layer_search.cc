@@ -34,9 +34,9 @@ LayerSearch::LayerSearch(const SourceModel& source, LayerProbe& probe, const Cal
     : source_(source),
       probe_(probe),
       data_(data),
+      tell_(std::move(tell)),
       request_(std::move(request)),
       words_(words),
-      tell_(std::move(tell)),
       scores_(source.layers.size()) {
   assignment_.layers.resize(source.layers.size());
   assignment_.groups.resize(source.groups.size());
@@ -134,9 +134,13 @@ void LayerSearch::Apply(const Assignment& assignment) {
   }
 }
 
-absl::StatusOr<ModelScore> LayerSearch::ScoreOf(const Assignment& assignment, bool with_labels) {
+absl::StatusOr<ModelScore> LayerSearch::ScoreOn(size_t runs, const Assignment& assignment) {
   Apply(assignment);
-  HONE_ASSIGN_OR_RETURN(ModelScore score, reference_->Score(probe_, data_, kAllRuns));
+  return reference_->Score(probe_, data_, runs);
+}
+
+absl::StatusOr<ModelScore> LayerSearch::ScoreOf(const Assignment& assignment, bool with_labels) {
+  HONE_ASSIGN_OR_RETURN(ModelScore score, ScoreOn(kAllRuns, assignment));
   if (with_labels && labels_) {
     HONE_ASSIGN_OR_RETURN(score.top1, labels_->Share(probe_, *labelled_));
   }

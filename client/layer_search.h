@@ -94,6 +94,9 @@ class LayerSearch {
   absl::Status CorrectBias(int64_t least_count);
   absl::StatusOr<ModelScore> ScoreOf(const graph::onnx_quantise::Assignment& assignment,
                                      bool with_labels);
+  /// The same on at most so many runs, spread over the data, without labels.
+  absl::StatusOr<ModelScore> ScoreOn(size_t runs,
+                                     const graph::onnx_quantise::Assignment& assignment);
 
   const graph::onnx_quantise::SourceModel& source_;
   LayerProbe& probe_;
@@ -102,6 +105,7 @@ class LayerSearch {
   /// What the data were, group by group, after Observe.
   std::vector<graph::onnx_quantise::DataStatistics> statistics_;
   std::vector<size_t> order_;
+  const std::function<void(const std::string&)> tell_;
 
  private:
   void Apply(const graph::onnx_quantise::Assignment& assignment);
@@ -109,7 +113,6 @@ class LayerSearch {
 
   const KeepRequest request_;
   const ChangeWords words_;
-  const std::function<void(const std::string&)> tell_;
   std::optional<ScoreReference> reference_;
   std::optional<Top1Labels> labels_;
   const CalibrationSet* labelled_ = nullptr;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "fmt/format.h"
@@ -15,7 +16,9 @@
 #include "client/remove_on_signal.h"
 #include "graph/onnx_prune/channel_sets.h"
 #include "graph/onnx_prune/dead_channels.h"
+#include "graph/onnx_prune/head_sets.h"
 #include "graph/onnx_prune/pruned_model.h"
+#include "graph/onnx_prune/pruned_weights.h"
 
 namespace hone::client {
 namespace {
@@ -31,7 +34,7 @@ absl::StatusOr<PruneRequest> ReadRequest(const Arguments& arguments) {
   const auto parsed = graph::onnx_prune::ParsePruneStructure(structure);
   if (!parsed) {
     return UsageOf(fmt::format(
-        "--structure {}: choose none, channel, block:MxN (as block:1x16) or N:M (as 2:4)",
+        "--structure {}: choose none, channel, head, block:MxN (as block:1x16) or N:M (as 2:4)",
         structure));
   }
   request.structure = *parsed;
@@ -71,8 +74,7 @@ class PruneRun : private ModelRewrite {
     // The probe of weights alone: no data are rounded.
     auto probe = LayerProbe::Create(context_, source_, Scheme::kInt8Weights);
     if (!probe.ok()) return CompileError(probe.status());
-    if (request_.structure.kind == PruneStructure::Kind::kChannel)
-      sets_ = graph::onnx_prune::FindChannelSets(source_);
+    HONE_RETURN_IF_ERROR(FindSets());
     PruneSearch search(source_, **probe, data_, request_, sets_,
                        [this](const std::string& text) { Tell(text); });
     HONE_RETURN_IF_ERROR(search.Calibrate());
@@ -86,6 +88,15 @@ class PruneRun : private ModelRewrite {
   }
 
  private:
+  absl::Status FindSets() {
+    if (request_.structure.kind == PruneStructure::Kind::kChannel)
+      sets_.sets = graph::onnx_prune::FindChannelSets(source_);
+    if (request_.structure.kind != PruneStructure::Kind::kHead) return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(const graph::Graph graph, ImportModel(arguments_, path_));
+    sets_ = graph::onnx_prune::FindHeadSets(source_, graph);
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<std::string> ModelOf(const Assignment& assignment) const override {
     return graph::onnx_prune::PrunedModel(source_, assignment, DroppedBy(assignment));
   }
@@ -99,6 +110,8 @@ class PruneRun : private ModelRewrite {
     for (size_t i = 0; i < source_.layers.size(); ++i) {
       PrunedLayer line;
       static_cast<RewrittenLayer&>(line) = LineOf(search, i);
+      line.updated = search.updates()[i].done;
+      line.why_not_updated = search.updates()[i].why_not;
       line.sparsity = SparsityAt(search.assignment(), dropped, i);
       const auto weights = static_cast<double>(line.columns * line.terms);
       zeros += line.sparsity * weights;
@@ -106,6 +119,9 @@ class PruneRun : private ModelRewrite {
       report_.layers.push_back(std::move(line));
     }
     report_.sparsity = zeros / all;
+    report_.before_update = search.before_update();
+    report_.after_update = search.after_update();
+    FillHeads(search);
     for (const graph::onnx_quantise::LeftOut& left : source_.left_out) {
       PrunedLayer line;
       line.name = left.name;
@@ -118,10 +134,27 @@ class PruneRun : private ModelRewrite {
     return FillFront(search, lines, &report_);
   }
 
+  void FillHeads(const PruneSearch& search) {
+    if (request_.structure.kind != PruneStructure::Kind::kHead) return;
+    for (size_t s = 0; s < sets_.sets.size(); ++s) {
+      const std::vector<double>& saliencies = search.saliencies()[s];
+      const size_t layer = sets_.sets[s].readers[0];
+      const auto zeros = graph::onnx_prune::NumZeros(request_.sparsity, sets_.sets[s].channels);
+      const std::vector<bool> gone = graph::onnx_prune::LeastSalient(saliencies, zeros);
+      const double all = std::accumulate(saliencies.begin(), saliencies.end(), 0.0);
+      for (size_t head = 0; head < saliencies.size(); ++head) {
+        report_.heads.push_back({.layer = source_.layers[layer].name,
+                                 .head = static_cast<int64_t>(head),
+                                 .saliency = all > 0 ? saliencies[head] / all : 0,
+                                 .gone = gone[head] && !search.assignment().layers[layer].kept()});
+      }
+    }
+  }
+
   /// Channels disappear only where they were asked to.
   DroppedChannels DroppedBy(const Assignment& assignment) const {
-    if (request_.structure.kind != PruneStructure::Kind::kChannel) return {};
-    return FindDeadChannels(source_, assignment, sets_);
+    if (!request_.structure.takes_out()) return {};
+    return FindDeadChannels(source_, assignment, sets_.sets);
   }
 
   /// The share of the source's weights of a layer that are zero in the written model or not in it.
@@ -137,7 +170,7 @@ class PruneRun : private ModelRewrite {
   }
 
   PruneRequest request_;
-  std::vector<graph::onnx_prune::ChannelSet> sets_;  ///< of kChannel
+  graph::onnx_prune::ChannelSets sets_;  ///< of what is taken out
   PruneReport report_;
 };
 

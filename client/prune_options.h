@@ -14,15 +14,17 @@ inline constexpr std::array kPruneOptions = {
     OptionSpec{.name = "sparsity",
                .kind = ValueKind::kNumber,
                .argument = "S",
-               .help = "The share of each layer's weights (blocks, channels) that becomes zero, "
-                       "from 0 to below 1; --structure 2:4 has its own",
+               .help =
+                   "The share of each layer's weights (blocks, channels, heads) that becomes zero, "
+                   "from 0 to below 1; --structure 2:4 has its own",
                .meant = "ratio|amount|share|density"},
     OptionSpec{.name = "structure",
                .kind = ValueKind::kText,
                .argument = "WHAT",
                .help = "What becomes zero together: none (each weight by itself), channel (input "
                        "channels of convolutions and products, which disappear with what makes "
-                       "them), block:MxN (M neighbouring terms of a sum by N neighbouring "
+                       "them), head (of attentions, with its queries, keys and values), block:MxN "
+                       "(M neighbouring terms of a sum by N neighbouring "
                        "columns), N:M (all but N of M neighbouring input channels, as 2:4)",
                .default_text = "none",
                .meant = "pattern|granularity|block|type"},

@@ -27,12 +27,29 @@ std::string LayersText(const PruneReport& report) {
   return table.Text();
 }
 
+std::string UpdateText(const PruneReport& report) {
+  if (!report.after_update) return "";
+  return fmt::format("what is left of {} layers was updated: {} after {} before\n",
+                     std::ranges::count_if(report.layers, &PrunedLayer::updated),
+                     ScoreText(*report.after_update), ScoreText(*report.before_update));
+}
+
+std::string HeadsText(const PruneReport& report) {
+  if (report.heads.empty()) return "";
+  TextTable table({"HEAD OF", "", "SALIENCY", ""});
+  for (const PrunedHead& head : report.heads)
+    table.Add({head.layer, fmt::format("{}", head.head),
+               fmt::format("{:.1f} %", kHundred * head.saliency), head.gone ? "gone" : ""});
+  return '\n' + table.Text();
+}
+
 }  // namespace
 
 std::string ReportText(const PruneReport& report) {
   const auto kept = std::ranges::count_if(
       report.layers, [](const PrunedLayer& layer) { return !layer.why_kept.empty(); });
-  std::string text = LayersText(report) + FrontText(report, "LAYERS DENSE") + '\n';
+  std::string text =
+      LayersText(report) + HeadsText(report) + FrontText(report, "LAYERS DENSE") + '\n';
   if (!report.logged.empty()) text += report.logged + '\n';
   text += fmt::format(
       "{} of {} layers are pruned ({}), {} stay dense; {:.1f} % of all weights are zero or gone, "
@@ -42,7 +59,7 @@ std::string ReportText(const PruneReport& report) {
       kHundred * report.sparsity,
       report.drawn ? std::string("size") : "size and data of " + RunsText(report),
       report.corrects_bias ? ", bias corrected" : "");
-  return text + ClosingText(report);
+  return text + UpdateText(report) + ClosingText(report);
 }
 
 ordered_json ReportJson(const PruneReport& report) {
@@ -50,6 +67,9 @@ ordered_json ReportJson(const PruneReport& report) {
   for (const PrunedLayer& layer : report.layers) {
     ordered_json object = LayerJson(layer);
     object["sparsity"] = layer.sparsity;
+    object["updated"] = layer.updated;
+    object["why_not_updated"] =
+        layer.why_not_updated.empty() ? ordered_json(nullptr) : ordered_json(layer.why_not_updated);
     layers.push_back(std::move(object));
   }
   ordered_json object = FilesJson(report);
@@ -58,6 +78,18 @@ ordered_json ReportJson(const PruneReport& report) {
   object["sparsity"] = report.sparsity;
   object.update(ScoresJson(report));
   object["layers"] = std::move(layers);
+  if (report.after_update) {
+    object["update"] = {{"before_db", report.before_update->Decibels()},
+                        {"after_db", report.after_update->Decibels()}};
+  }
+  auto heads = ordered_json::array();
+  for (const PrunedHead& head : report.heads) {
+    heads.push_back({{"layer", head.layer},
+                     {"head", head.head},
+                     {"saliency", head.saliency},
+                     {"gone", head.gone}});
+  }
+  if (!heads.empty()) object["heads"] = std::move(heads);
   object.update(FrontJson(report));
   return object;
 }

@@ -75,8 +75,7 @@ class SetFinder {
   size_t NewSet(int64_t channels) {
     parent_.push_back(sets_.size());
     broken_.push_back(false);
-    sets_.push_back(
-        {.channels = channels, .makers = {}, .readers = {}, .slots = {}, .depthwise = {}});
+    sets_.push_back({.channels = channels, .makers = {}, .readers = {}, .slots = {}});
     return sets_.size() - 1;
   }
   ChannelSet& SetOf(const Carried& carried) { return sets_[Root(carried.set)]; }

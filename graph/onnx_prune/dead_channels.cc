@@ -21,10 +21,15 @@ void MarkRead(const Layer& layer, const TensorData& weights, int64_t channels,
       if (values[layer.ElementOf(n, t)] != 0) (*read)[static_cast<size_t>(t / of_channel)] = true;
 }
 
-std::vector<int64_t> Repeated(const std::vector<int64_t>& keep, int64_t repeat) {
+/// The places that stay, `repeat` for each channel of `ids`; of all where these are empty.
+std::vector<int64_t> PlacesLeft(const std::vector<bool>& keep, const std::vector<int>& ids,
+                                int64_t repeat) {
   std::vector<int64_t> places;
-  for (const int64_t channel : keep)
-    for (int64_t i = 0; i < repeat; ++i) places.push_back(channel * repeat + i);
+  const size_t count = ids.empty() ? keep.size() : ids.size();
+  for (size_t k = 0; k < count; ++k) {
+    if (!keep[ids.empty() ? k : static_cast<size_t>(ids[k])]) continue;
+    for (int64_t i = 0; i < repeat; ++i) places.push_back(static_cast<int64_t>(k) * repeat + i);
+  }
   return places;
 }
 
@@ -52,16 +57,23 @@ DroppedChannels FindDeadChannels(const SourceModel& source, const Assignment& as
     std::vector<bool> read(static_cast<size_t>(set.channels));
     for (const size_t i : set.readers)
       MarkRead(source.layers[i], *WeightsAfter(source, assignment, i), set.channels, &read);
-    std::vector<int64_t> keep;
-    for (size_t c = 0; c < read.size(); ++c)
-      if (read[c]) keep.push_back(static_cast<int64_t>(c));
-    if (keep.empty()) keep.push_back(0);
-    if (keep.size() == read.size()) continue;
+    if (std::ranges::find(read, true) == read.end()) read[0] = true;
+    if (std::ranges::find(read, false) == read.end()) continue;
     for (const ChannelSlot& slot : set.slots) {
       dropped.slices[{slot.node, slot.input}].push_back(
-          {.axis = slot.axis, .keep = Repeated(keep, slot.repeat)});
+          {.axis = slot.axis, .keep = PlacesLeft(read, slot.ids, slot.repeat)});
     }
-    for (const int node : set.depthwise) dropped.groups[node] = static_cast<int64_t>(keep.size());
+    const auto number = [&](const std::vector<int>& ids, int64_t repeat) {
+      return static_cast<int64_t>(PlacesLeft(read, ids, repeat).size());
+    };
+    for (const int node : set.depthwise)
+      dropped.counts[node].push_back({.attribute = "group", .number = number({}, 1)});
+    for (const ChannelCount& count : set.counts) {
+      dropped.counts[count.node].push_back({.input = count.input,
+                                            .attribute = count.attribute,
+                                            .element = count.element,
+                                            .number = number(count.ids, count.repeat)});
+    }
   }
   return dropped;
 }

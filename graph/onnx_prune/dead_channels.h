@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,15 @@ struct DroppedChannels {
     size_t axis = 0;
     std::vector<int64_t> keep;
   };
+  /// A whole number of a node that says how many stay, as ChannelCount.
+  struct Count {
+    int input = 0;
+    std::string attribute;
+    size_t element = 0;
+    int64_t number = 0;
+  };
   std::map<std::pair<int, int>, std::vector<Slice>> slices;
-  std::map<int, int64_t> groups;  ///< by depthwise node: channels that stay
+  std::map<int, std::vector<Count>> counts;  ///< by node
 
   bool empty() const { return slices.empty(); }
   /// The constant without them.

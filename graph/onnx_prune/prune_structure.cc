@@ -30,6 +30,7 @@ std::optional<PruneStructure> ParsePruneStructure(std::string_view text) {
   constexpr std::string_view kBlock = "block:";
   if (text == "none") return PruneStructure{};
   if (text == "channel") return PruneStructure{.kind = Kind::kChannel};
+  if (text == "head") return PruneStructure{.kind = Kind::kHead};
   if (text.starts_with(kBlock)) {
     const auto pair = ParsePair(text.substr(kBlock.size()), 'x');
     if (!pair || pair->first > kMostExtent || pair->second > kMostExtent) return std::nullopt;

@@ -27,6 +27,7 @@ class ModelWriter {
         assignment_(assignment),
         dropped_(dropped),
         editor_(*source.proto),
+        known_(KnownTensors(source.proto->graph())),
         reader_(source.proto, source.folder, source.linked_folder) {}
 
   absl::StatusOr<std::string> Run() {
@@ -42,8 +43,8 @@ class ModelWriter {
         std::memcpy(values.data(), data->bytes.data(), data->bytes.size());
         own.set_input(input, editor_.ReplaceFloats(own.input(input), data->type.shape, values));
       }
-      if (const auto it = dropped_.groups.find(n); it != dropped_.groups.end())
-        SetGroups(own, it->second);
+      if (const auto it = dropped_.counts.find(n); it != dropped_.counts.end())
+        HONE_RETURN_IF_ERROR(Recount(own, it->second));
       editor_.Keep(own);
     }
     // What it says of shapes between the nodes is no longer so.
@@ -68,26 +69,50 @@ class ModelWriter {
   }
 
   absl::Status SliceOthers() {
-    const auto known = KnownTensors(source_.proto->graph());
     for (const auto& [place, slices] : dropped_.slices) {
       if (changed_.contains(place)) continue;
       const auto& [node, input] = place;
       const std::string& name = source_.proto->graph().node(node).input(input);
-      HONE_ASSIGN_OR_RETURN(ConstantPtr data, reader_.Read(*known.at(name)));
+      HONE_ASSIGN_OR_RETURN(ConstantPtr data, reader_.Read(*known_.at(name)));
       Change(node, input, std::move(data));
     }
     return absl::OkStatus();
   }
 
-  static void SetGroups(onnx::NodeProto& node, int64_t groups) {
-    for (onnx::AttributeProto& each : *node.mutable_attribute())
-      if (each.name() == "group") each.set_i(groups);
+  absl::Status Recount(onnx::NodeProto& node, const std::vector<DroppedChannels::Count>& counts) {
+    std::map<int, std::vector<int64_t>> inputs;
+    for (const DroppedChannels::Count& count : counts) {
+      if (!count.attribute.empty()) {
+        SetAttribute(node, count);
+        continue;
+      }
+      if (!inputs.contains(count.input)) {
+        HONE_ASSIGN_OR_RETURN(const ConstantPtr data,
+                              reader_.Read(*known_.at(node.input(count.input))));
+        inputs[count.input] = data->AsInt64s();
+      }
+      inputs[count.input][count.element] = count.number;
+    }
+    for (const auto& [input, numbers] : inputs)
+      node.set_input(input, editor_.ReplaceInts(node.input(input), numbers));
+    return absl::OkStatus();
+  }
+
+  static void SetAttribute(onnx::NodeProto& node, const DroppedChannels::Count& count) {
+    for (onnx::AttributeProto& each : *node.mutable_attribute()) {
+      if (each.name() != count.attribute) continue;
+      if (each.ints_size() > 0)
+        each.set_ints(static_cast<int>(count.element), count.number);
+      else
+        each.set_i(count.number);
+    }
   }
 
   const SourceModel& source_;
   const Assignment& assignment_;
   const DroppedChannels& dropped_;
   GraphEditor editor_;
+  const std::map<std::string, const onnx::TensorProto*> known_;
   onnx_import::TensorReader reader_;
   std::map<std::pair<int, int>, ConstantPtr> changed_;  ///< by node and input
 };

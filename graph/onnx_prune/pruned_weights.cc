@@ -163,10 +163,9 @@ std::vector<float> PrunedWeights(const Layer& layer, const PruneStructure& struc
   return pruner.Take();
 }
 
-std::vector<bool> LeastSalientChannels(const onnx_quantise::SourceModel& source,
-                                       const ChannelSet& set,
-                                       const std::vector<std::vector<double>>& norms,
-                                       int64_t zeros) {
+std::vector<double> ChannelSaliencies(const onnx_quantise::SourceModel& source,
+                                      const ChannelSet& set,
+                                      const std::vector<std::vector<double>>& norms) {
   const auto channels = static_cast<size_t>(set.channels);
   std::vector<double> read(channels), made(channels);
   bool seen = false;
@@ -186,14 +185,28 @@ std::vector<bool> LeastSalientChannels(const onnx_quantise::SourceModel& source,
   for (const size_t i : set.makers) {
     const Layer& layer = source.layers[i];
     const Weights weights(layer);
-    for (int64_t n = 0; n < layer.columns; ++n)
+    const ChannelSlot& slot = *std::ranges::find_if(set.slots, [&](const ChannelSlot& each) {
+      return each.node == layer.node && each.input == 1 &&
+             each.axis == (layer.by_rows ? 0 : layer.weights_data->type.shape.size() - 1);
+    });
+    for (int64_t n = 0; n < layer.columns; ++n) {
+      const auto place = static_cast<size_t>(n / slot.repeat);
+      const size_t channel = slot.ids.empty() ? place : static_cast<size_t>(slot.ids[place]);
       for (int64_t t = 0; t < layer.terms; ++t)
-        made[static_cast<size_t>(n)] += weights.At(n, t) * weights.At(n, t);
+        made[channel] += weights.At(n, t) * weights.At(n, t);
+    }
   }
-  std::vector<size_t> order(channels);
+  std::vector<double> saliencies;
+  for (size_t c = 0; c < channels; ++c)
+    saliencies.push_back(std::sqrt(read[c] * (seen ? 1 : made[c])));
+  return saliencies;
+}
+
+std::vector<bool> LeastSalient(const std::vector<double>& saliencies, int64_t zeros) {
+  std::vector<size_t> order(saliencies.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {}, [&](size_t c) { return read[c] * (seen ? 1 : made[c]); });
-  std::vector<bool> gone(channels);
+  std::ranges::stable_sort(order, {}, [&](size_t c) { return saliencies[c]; });
+  std::vector<bool> gone(saliencies.size());
   for (size_t k = 0; k < static_cast<size_t>(zeros); ++k) gone[order[k]] = true;
   return gone;
 }

@@ -118,9 +118,18 @@ std::string GraphEditor::AddTensor(const std::string& name, int32_t data_type,
 
 std::string GraphEditor::ReplaceFloats(const std::string& name, const std::vector<int64_t>& shape,
                                        std::span<const float> values) {
-  const std::string own = AddFloats(name, shape, values);
-  if (reads_[name] != 1 || !tensors_.contains(name)) return own;
-  names_.erase(own);
+  return Replace(name, AddFloats(name, shape, values));
+}
+
+std::string GraphEditor::ReplaceInts(const std::string& name, std::span<const int64_t> values) {
+  const std::vector<int64_t> shape = {static_cast<int64_t>(values.size())};
+  return Replace(name, AddTensor<int64_t>(name, onnx::TensorProto::INT64, shape, values));
+}
+
+// `added` is the last initialiser.
+std::string GraphEditor::Replace(const std::string& name, const std::string& added) {
+  if (reads_[name] != 1 || !tensors_.contains(name)) return added;
+  names_.erase(added);
   replaced_.insert(name);
   graph().mutable_initializer(graph().initializer_size() - 1)->set_name(name);
   return name;

@@ -39,6 +39,8 @@ class GraphEditor {
   /// gives the name to read. Where nobody else reads the tensor the name stays.
   std::string ReplaceFloats(const std::string& name, const std::vector<int64_t>& shape,
                             std::span<const float> values);
+  /// The same for a vector of whole numbers, written as INT64.
+  std::string ReplaceInts(const std::string& name, std::span<const int64_t> values);
 
   void AddInput(const std::string& name, int32_t data_type, const std::vector<int64_t>& shape);
   void AddOutput(const std::string& name);
@@ -56,6 +58,7 @@ class GraphEditor {
 
  private:
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
+  std::string Replace(const std::string& name, const std::string& added);
   std::map<std::string, int> NumRead() const;
   /// Nodes of this operator whose first output nobody reads, or that is replaced.
   void DropUnread(const std::string& op, const std::map<std::string, int>& read);
