@@ -123,8 +123,9 @@ void SwiGlu(NodeImport& n) {
   const ValueId linear = n.Input(1);
   const double alpha = n.Float("alpha", 1.0);
   if (n.ok() && n.ShapeOf(gate) != n.ShapeOf(linear)) {
-    return n.Invalid(fmt::format("gate {} and linear input {} differ", ToText(n.TypeOf(gate)),
-                                 ToText(n.TypeOf(linear))));
+    return n.Invalid(
+        fmt::format("the gate {} and the linear input {} must have equal types and shapes",
+                    ToText(n.TypeOf(gate)), ToText(n.TypeOf(linear))));
   }
   n.SetOutput(0, n.Mul(SiluOf(n, gate, alpha), linear));
 }
@@ -133,7 +134,7 @@ ValueId Limit(NodeImport& n, BinaryOp fn, ValueId x, size_t input) {
   const ValueId limit = n.OptionalInput(input);
   if (limit == kNoValue) return x;
   if (n.RankOf(limit) != 0 && n.TypeOf(limit).NumElements() != 1) {
-    n.Invalid("a limit must be a scalar, not " + ToText(n.TypeOf(limit)));
+    n.Invalid("min and max must be scalars, not " + ToText(n.TypeOf(limit)));
   }
   return n.Binary(fn, x, n.Reshape(limit, {}));
 }

@@ -172,9 +172,10 @@ void Attention(NodeImport& n) {
   const Shape qs = n.ShapeOf(q);
   const Shape ks = n.ShapeOf(k);
   if (ks[1] < 1 || qs[1] % ks[1] != 0 || n.Has(4) != n.Has(5) || mode < 0 || mode > 3) {
-    return n.Invalid(fmt::format(
-        "{} query and {} key heads, output mode {}, or one of the past tensors without the other",
-        qs[1], ks[1], mode));
+    return n.Invalid(
+        fmt::format("{} query heads must be a multiple of {} key heads, qk_matmul_output_mode ({}) "
+                    "must lie in 0 to 3, and past_key and past_value must be given together",
+                    qs[1], ks[1], mode));
   }
   const int64_t times = qs[1] / ks[1];
   ValueId lengths = kNoValue;
@@ -234,13 +235,15 @@ void RotaryEmbedding(NodeImport& n) {
   const Shape s = n.ShapeOf(x);  // b, heads, positions, features
   if (rotated == 0) rotated = s[3];
   if (rotated < 2 || rotated % 2 != 0 || rotated > s[3])
-    return n.Invalid(fmt::format("{} of {} features to rotate", rotated, s[3]));
+    return n.Invalid(fmt::format(
+        "rotary_embedding_dim {} must be even, and at most the head size {}", rotated, s[3]));
   const int64_t half = rotated / 2;
   const auto table = [&](size_t i) {
     ValueId cache = n.Input(i);
     if (n.Has(3)) cache = n.Emit("Gather", {cache, n.Input(3)}, {{"axis", int64_t{0}}});
     if (n.ok() && n.TypeOf(cache).NumElements() != s[0] * s[2] * half)
-      n.Invalid(fmt::format("a table of {} for {}", ToText(n.TypeOf(cache)), ToText(n.TypeOf(x))));
+      n.Invalid(fmt::format("the cosine or sine cache {} does not fit the input {}",
+                            ToText(n.TypeOf(cache)), ToText(n.TypeOf(x))));
     return n.Reshape(cache, {s[0], 1, s[2], half});
   };
   const ValueId cosine = table(1);

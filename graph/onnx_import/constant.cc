@@ -32,7 +32,7 @@ void Constant(NodeImport& n) {
       sparse != nullptr && sparse->has_sparse_tensor()) {
     return n.SetOutput(0, n.SparseConstant(sparse->sparse_tensor()));
   }
-  n.Unsupported("a constant of strings, or without a value");
+  n.Unsupported("only constants of numbers are supported; this one has strings or no value");
 }
 
 /// A tensor of one repeated value: materialised when small, expanded from a scalar otherwise.
@@ -46,7 +46,7 @@ void ConstantOfShape(NodeImport& n) {
       n.HasAttribute("value") ? n.Tensor("value") : MakeConstant(DType::kF32, {}, {0.0});
   if (!n.ok()) return;
   if (value->type.NumElements() != 1)
-    return n.Invalid("its value has " + ToText(value->type) + ", not one element");
+    return n.Invalid("attribute 'value' must have one element, not " + ToText(value->type));
   n.SetOutput(0, Filled(n, n.Constant(std::move(value)), shape));
 }
 
@@ -83,10 +83,12 @@ void Range(NodeImport& n) {
   if (!n.ok()) return;
   const double steps = std::ceil((limit - from) / delta);
   if (delta == 0 || !std::isfinite(steps))
-    return n.Invalid(fmt::format("no range leads from {} to {} by {}", from, limit, delta));
+    return n.Invalid(
+        fmt::format("start {}, limit {} and delta {} make no range", from, limit, delta));
   const double count = std::max(0.0, steps);
   if (count > static_cast<double>(kMaxFolded * 64))
-    return n.Invalid(fmt::format("a range of {} values", count));
+    return n.Invalid(
+        fmt::format("the range has {} values; at most {} are supported", count, kMaxFolded * 64));
   std::vector<double> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) values[i] = from + static_cast<double>(i) * delta;
   n.SetOutput(0, n.Constant(MakeConstant(dtype, {static_cast<int64_t>(values.size())}, values)));
@@ -99,7 +101,9 @@ void EyeLike(NodeImport& n) {
   if (!n.CheckRank(x, 2, 2, "the input")) return;
   const Shape shape = n.ShapeOf(x);
   if (n.TypeOf(x).NumElements() > kMaxFolded * 64)
-    return n.Unsupported("an identity matrix of " + ToText(n.TypeOf(x)));
+    return n.Unsupported(
+        fmt::format("the matrix {} is too large; at most {} elements are supported",
+                    ToText(n.TypeOf(x)), kMaxFolded * 64));
   std::vector<double> values(static_cast<size_t>(n.TypeOf(x).NumElements()));
   for (int64_t i = 0; !values.empty() && i < shape[0]; ++i) {
     if (k >= -i && k < shape[1] - i) values[static_cast<size_t>(i * shape[1] + i + k)] = 1;
@@ -116,7 +120,9 @@ void PassThrough(NodeImport& n, DType mask) {
 
 void DropoutWithAttribute(NodeImport& n) {
   n.Float("ratio", 0.5);
-  if (n.opset() < 7 && n.Int("is_test", 0) == 0) return n.Unsupported("training: is_test is not 1");
+  if (n.opset() < 7 && n.Int("is_test", 0) == 0)
+    return n.Unsupported(
+        "training mode (is_test is not 1) is not supported; export the model for inference");
   PassThrough(n, n.opset() < 10 ? n.DTypeOf(n.Input(0)) : DType::kBool);
 }
 
@@ -124,7 +130,9 @@ void Dropout(NodeImport& n) {
   n.Int("seed", 0);
   const bool training = n.Has(2) && n.KnownScalar(2, "training_mode") != 0;
   if (training && (!n.Has(1) || n.KnownScalar(1, "the ratio") != 0)) {
-    return n.Unsupported("training mode: its values are random");
+    return n.Unsupported(
+        "training mode is not supported, as its results are random; export the model for "
+        "inference");
   }
   PassThrough(n, DType::kBool);
 }
@@ -136,7 +144,8 @@ void NonZero(NodeImport& n) {
     return n.FailUnknown(n.Input(0), "its input, which decides the number of results,");
   }
   if (x->type.NumElements() > kMaxFolded * 64)
-    return n.Unsupported("an input of " + ToText(x->type));
+    return n.Unsupported(fmt::format("the input {} is too large; at most {} elements are supported",
+                                     ToText(x->type), kMaxFolded * 64));
   Shape shape = x->type.shape;
   if (shape.empty()) shape = {1};
   std::vector<Shape> rows(shape.size());

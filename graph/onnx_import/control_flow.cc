@@ -24,7 +24,7 @@ const onnx::GraphProto* BodyOf(NodeImport& node, std::string_view attribute, int
                                int outputs) {
   const onnx::AttributeProto* found = node.RawAttribute(attribute);
   if (found == nullptr || !found->has_g()) {
-    node.Invalid(fmt::format("attribute '{}' is missing, or no graph", attribute));
+    node.Invalid(fmt::format("attribute '{}' is missing or is not a graph", attribute));
     return nullptr;
   }
   const onnx::GraphProto& body = found->g();
@@ -38,7 +38,7 @@ const onnx::GraphProto* BodyOf(NodeImport& node, std::string_view attribute, int
 ValueId ScalarBool(NodeImport& node, ValueId value) {
   const TensorType type = node.TypeOf(value);
   if (type.dtype != ir::DType::kBool || type.NumElements() != 1) {
-    node.Invalid(fmt::format("its condition is {}, not one bool", ToText(type)));
+    node.Invalid(fmt::format("its condition must be one bool, not {}", ToText(type)));
     return kNoValue;
   }
   return type.shape.empty() ? value : node.Reshape(value, {});
@@ -61,7 +61,7 @@ ValueId SliceAt(NodeImport& node, ValueId x, int64_t axis, int64_t i) {
 /// Equal shapes next to each other along a new axis (negative: counted from the end of the result).
 ValueId Stack(NodeImport& node, const Values& values, int64_t axis) {
   if (values.empty()) {
-    node.Unsupported("it never runs, so that its stacked outputs have no elements");
+    node.Unsupported("it runs no iteration, so the shapes of its stacked outputs are not known");
     return kNoValue;
   }
   std::vector<int64_t> shape = node.ShapeOf(values[0]);
@@ -84,8 +84,8 @@ ValueId Stack(NodeImport& node, const Values& values, int64_t axis) {
 std::vector<int64_t> PerTensor(NodeImport& node, std::string_view attribute, size_t count) {
   std::vector<int64_t> values = node.Ints(attribute, std::vector<int64_t>(count, 0));
   if (values.size() != count) {
-    node.Invalid(fmt::format("attribute '{}' has {} values for {} tensors", attribute,
-                             values.size(), count));
+    node.Invalid(
+        fmt::format("attribute '{}' must have {} values, not {}", attribute, count, values.size()));
     values.resize(count);
   }
   return values;
@@ -138,7 +138,8 @@ absl::StatusOr<Values> Importer::AddBody(const onnx::GraphProto& graph, const Va
   for (const onnx::ValueInfoProto& output : graph.output()) {
     const ValueId* made = names.Find(output.name());
     if (made == nullptr)
-      return absl::InvalidArgumentError(fmt::format("nobody makes '{}'", output.name()));
+      return absl::InvalidArgumentError(
+          fmt::format("no node makes its output '{}'", output.name()));
     outputs.push_back(*made);
   }
   // Once is enough to say so.
@@ -245,7 +246,8 @@ absl::StatusOr<Values> Importer::AddLoop(NodeImport& node, const Body& body, con
     if (goes_on == nullptr && (limit > kMaxIterations || stacked > 0))
       node.FailUnknown(state.running, "whether it goes on");
     if (i == kMaxIterations)
-      node.Unsupported(fmt::format("it runs more than {} times", kMaxIterations));
+      node.Unsupported(
+          fmt::format("it runs more than {} iterations, which is the limit", kMaxIterations));
     if (!node.ok()) return failed;
     TellIteration(node, i, limit <= kMaxIterations ? limit : -1);
     HONE_RETURN_IF_ERROR(AddIteration(node, *graph, i, body, constants, state));
@@ -259,13 +261,14 @@ absl::StatusOr<Values> Importer::AddLoop(NodeImport& node, const Body& body, con
 absl::StatusOr<Values> Importer::AddScan(NodeImport& node, const Body& body, const Scope& scope) {
   const Values failed(node.num_outputs(), kUnknown);
   if (node.opset() < 9) {
-    node.Unsupported("its inputs have a batch axis before operator set 9");
+    node.Unsupported(
+        "operator set 8 is not supported for it; convert the model with onnx.version_converter");
     return failed;
   }
   const auto inputs = static_cast<int64_t>(node.num_inputs());
   const int64_t scanned = node.Int("num_scan_inputs", 0);
   if (scanned < 1 || scanned > inputs)
-    node.Invalid(fmt::format("{} of {} inputs are to be scanned", scanned, inputs));
+    node.Invalid(fmt::format("num_scan_inputs is {}, but it has {} inputs", scanned, inputs));
   if (!node.ok()) return failed;
   const auto states = static_cast<size_t>(inputs - scanned);
   const size_t stacked = std::max(node.num_outputs(), states) - states;
@@ -283,11 +286,13 @@ absl::StatusOr<Values> Importer::AddScan(NodeImport& node, const Body& body, con
     if (!node.ok()) break;
     const int64_t extent = shape[static_cast<size_t>(axes[i])];
     if (i > 0 && extent != length)
-      node.Invalid(fmt::format("one scanned input has {} slices, another {}", length, extent));
+      node.Invalid(fmt::format("one scanned input has {} slices and another {}; they must be equal",
+                               length, extent));
     length = extent;
   }
   if (length > kMaxIterations)
-    node.Unsupported(fmt::format("it runs {} times, more than {}", length, kMaxIterations));
+    node.Unsupported(
+        fmt::format("it runs {} iterations; at most {} are supported", length, kMaxIterations));
   Values state;
   for (size_t i = 0; i < states; ++i) state.push_back(node.Input(i));
   if (!node.ok()) return failed;

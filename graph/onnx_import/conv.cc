@@ -39,7 +39,7 @@ void ResolvePads(NodeImport& n, const Shape& input, const WindowAttributes& wind
                           output_padding[i] + span - wanted[i];
     constexpr int64_t kMaxRoom = int64_t{1} << 40;
     if (room > kMaxRoom || room < -kMaxRoom)
-      return n.Invalid("an output extent of the strides and dilations overflows");
+      return n.Invalid("strides and dilations make an output extent that overflows");
     auto total = static_cast<int64_t>(room);
     const int64_t missing =
         std::max<int64_t>(0, -std::exchange(total, std::max<int64_t>(0, total)));
@@ -63,8 +63,9 @@ ValueId WithWholeTaps(NodeImport& n, ValueId w, const WindowAttributes& window, 
     // As of padded inputs: more is memory for zeros.
     constexpr int64_t kMostPadding = int64_t{1} << 20;
     if (end[2 + i] > kMostPadding) {
-      n.Unsupported(fmt::format("stride {} for a window of {}: at most {} above it are handled",
-                                window.strides[i], window.kernel[i], kMostPadding));
+      n.Unsupported(
+          fmt::format("stride {} is too large for kernel size {}; it may exceed it by at most {}",
+                      window.strides[i], window.kernel[i], kMostPadding));
       return w;
     }
     needed = needed || end[2 + i] != 0;
@@ -89,13 +90,14 @@ void ConvTranspose(NodeImport& n) {
     output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (output_padding.size() != count || (!output_shape.empty() && output_shape.size() != count)) {
-    return n.Invalid(
-        fmt::format("output_padding or output_shape do not fit {} spatial axes", count));
+    return n.Invalid(fmt::format(
+        "output_padding and output_shape must have {} values, one for each spatial axis", count));
   }
   for (const Shape& extents : {output_padding, output_shape}) {
     for (int64_t extent : extents) {
       if (extent < 0 || extent > (int64_t{1} << 31))
-        return n.Invalid(fmt::format("an extent or padding of {}", extent));
+        return n.Invalid(
+            fmt::format("{} in output_padding or output_shape is out of range", extent));
     }
   }
   const bool asked = !output_shape.empty();

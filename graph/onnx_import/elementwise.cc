@@ -116,9 +116,12 @@ void BitCast(NodeImport& n) {
   const DType from = n.DTypeOf(x);
   const DType to = n.ElementType("to", DType::kF32);
   if (!n.ok()) return;
-  if (ir::SizeOf(from) != ir::SizeOf(to)) return n.Invalid("the two types differ in width");
+  if (ir::SizeOf(from) != ir::SizeOf(to))
+    return n.Invalid(fmt::format("{} and {} differ in width", ToString(from), ToString(to)));
   if (from != to && (ir::IsFloat(from) || ir::IsFloat(to) || to == DType::kBool))
-    return n.Unsupported("only bits of integers can be taken as those of other integers");
+    return n.Unsupported(
+        fmt::format("the bits of {} cannot be read as {}; only integer types are supported",
+                    ToString(from), ToString(to)));
   n.SetOutput(0, n.Cast(x, to));
 }
 

@@ -97,22 +97,23 @@ constexpr Foreign kClassical[] = {
 std::string_view WayAround(Writer writer) {
   switch (writer) {
     case Writer::kOptimiser:
-      return "ONNX Runtime's optimiser writes it: give the model from before, or save it at their "
-             "level BASIC";
+      return "ONNX Runtime's optimiser writes it: compile the original model, or optimise at level "
+             "ORT_ENABLE_BASIC only";
     case Writer::kQuantiser:
       return "ONNX Runtime's quantiser writes it: quantise with quant_format=QuantFormat.QDQ, or "
-             "give the model from before";
+             "compile the original model";
     case Writer::kGenerator:
-      return "it is the loop around a decoder: export the decoder alone and loop outside";
-    default: return "export the model with ONNX's operators alone";
+      return "it is the generation loop around a decoder: export the decoder alone, and write the "
+             "loop "
+             "in your program";
+    default: return "export the model with ONNX's own operators only";
   }
 }
 
 std::string Explain(std::string_view domain, std::string_view same, std::string_view way) {
   if (same.empty()) {
     return fmt::format(
-        "no such operator in Hone, and none of ONNX's own does what this one of {} "
-        "does; {}",
+        "no such operator in Hone, and no operator of ONNX does the same as this one of {}; {}",
         domain, way);
   }
   return fmt::format("no such operator in Hone; ONNX's own {} {} the same; {}", same,
@@ -127,18 +128,20 @@ std::string WhyForeign(std::string_view domain, std::string_view op) {
     const auto* const found = std::find_if(std::begin(kMicrosoft), std::end(kMicrosoft), named);
     if (found != std::end(kMicrosoft))
       return Explain(domain, found->same, WayAround(found->writer));
-    return "no such operator in Hone: it is ONNX Runtime's own; give the model as it was exported";
+    return "no such operator in Hone: it is ONNX Runtime's own; compile the model as it was "
+           "exported";
   }
   if (domain == "ai.onnx.ml") {
     const auto* const found = std::find_if(std::begin(kClassical), std::end(kClassical), named);
     if (found != std::end(kClassical))
       return Explain(domain, found->same, WayAround(found->writer));
     if (op.starts_with("TreeEnsemble")) {
-      return Explain(domain, "", "hummingbird-ml turns trees into tensors and exports those");
+      return Explain(domain, "",
+                     "hummingbird-ml converts trees to tensor operators and exports those");
     }
     if (op == "ZipMap")
       return Explain(domain, "", "convert without it (skl2onnx: options={'zipmap': False})");
-    return Explain(domain, "", "Hone compiles tensor programs, no trees and strings");
+    return Explain(domain, "", "Hone compiles tensor programs, not trees or strings");
   }
   return "no such operator in Hone";
 }

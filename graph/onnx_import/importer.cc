@@ -55,8 +55,8 @@ std::string WhyNoHandler(const std::string& domain, const std::string& op, int64
   const int64_t first = FirstOpset(op);
   if (first == 0) return "no such operator in Hone";
   return fmt::format(
-      "Hone has it from operator set {} on, this model is of {}; onnx.version_converter converts "
-      "models",
+      "Hone supports it from operator set {} on, but this model uses {}; convert the model with "
+      "onnx.version_converter",
       first, opset);
 }
 
@@ -153,9 +153,10 @@ absl::StatusOr<std::map<std::string, int64_t>> Importer::Opsets(
   }
   constexpr int64_t kOldestOpset = 1;
   if (found->second < kOldestOpset || found->second > kNewestOpset) {
-    return Invalid(fmt::format(
-        "operator set {}: versions {} to {} are supported; onnx.version_converter converts models",
-        found->second, kOldestOpset, kNewestOpset));
+    return Invalid(
+        fmt::format("operator set {} is not supported, only {} to {}; convert the model with "
+                    "onnx.version_converter",
+                    found->second, kOldestOpset, kNewestOpset));
   }
   return opsets;
 }
@@ -299,9 +300,9 @@ absl::Status Importer::CallFunction(const onnx::FunctionProto& function,
   if (body.depth >= kMaxCallDepth)
     return Invalid(NodeText(proto) + ": functions call each other too deeply");
   if (proto.input_size() > function.input_size() || proto.output_size() > function.output_size()) {
-    return Invalid(fmt::format("{}: {} inputs and {} outputs, the function has {} and {}",
-                               NodeText(proto), proto.input_size(), proto.output_size(),
-                               function.input_size(), function.output_size()));
+    return Invalid(fmt::format(
+        "{}: it has {} inputs and {} outputs, but the function has {} and {}", NodeText(proto),
+        proto.input_size(), proto.output_size(), function.input_size(), function.output_size()));
   }
   HONE_RETURN_IF_ERROR(Annotate(CheckArguments(function, attributes), NodeText(proto)));
   AttributeMap arguments = attributes;
@@ -318,7 +319,7 @@ absl::Status Importer::CallFunction(const onnx::FunctionProto& function,
   for (int i = 0; i < proto.output_size(); ++i) {
     const ValueId* made = names.Find(function.output(i));
     if (made == nullptr)
-      return Invalid(fmt::format("{}: nobody makes the function's output '{}'", NodeText(proto),
+      return Invalid(fmt::format("{}: no node makes the function's output '{}'", NodeText(proto),
                                  function.output(i)));
     if (!proto.output(i).empty()) scope.Define(proto.output(i), *made);
   }

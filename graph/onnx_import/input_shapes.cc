@@ -110,8 +110,8 @@ absl::Status BindShape(const onnx::ValueInfoProto& input, const std::vector<int6
     }
   }
   if (fits) return absl::OkStatus();
-  return Invalid(fmt::format("{} of input '{}' is [{}], the model says {}", how, input.name(),
-                             fmt::join(shape, ","), ShapeText(type.shape())));
+  return Invalid(fmt::format("{} of input '{}' is [{}], but the model declares {}", how,
+                             input.name(), fmt::join(shape, ","), ShapeText(type.shape())));
 }
 
 /// Gives the formulas whose names are bound their values.
@@ -130,12 +130,12 @@ absl::Status BindFormulas(const std::map<std::string, DimFormula>& formulas,
     const std::string given = fmt::format("{}", fmt::join(parts, ", "));
     if (!value || *value < 0) {
       return Invalid(
-          fmt::format("dimension '{}' has no size with {}: give other sizes", text, given));
+          fmt::format("dimension '{}' has no valid size with {}: give other sizes", text, given));
     }
     const auto [bound, added] = dims.emplace(text, *value);
     if (added || bound->second == *value) continue;
     return Invalid(
-        fmt::format("dimension '{}' is given as {}, but is {} with {}: give one of them "
+        fmt::format("dimension '{}' is given as {}, but must be {} with {}: give one of them "
                     "another size",
                     text, bound->second, *value, given));
   }

@@ -158,8 +158,9 @@ absl::Status Importer::AddInputs(const std::vector<FreeInput>& inputs, Scope& sc
     if (const auto bind = options_.binds.find(input.name()); bind != options_.binds.end()) {
       const auto dtype = onnx_import::DTypeOf(input.type().tensor_type().elem_type());
       if (dtype.ok() && *dtype != bind->second->type.dtype) {
-        return Invalid(fmt::format("--bind {}: the file holds {}, the model wants {}", input.name(),
-                                   ToString(bind->second->type.dtype), ToString(*dtype)));
+        return Invalid(fmt::format("--bind {}: the file holds {}, but the model needs {}",
+                                   input.name(), ToString(bind->second->type.dtype),
+                                   ToString(*dtype)));
       }
       id = graph_.AddConstant(bind->second, input.name());
     } else {
@@ -199,9 +200,9 @@ absl::Status Importer::SetOutputs(const Scope& scope) {
   for (const auto& [name, declared] : Outputs()) {
     const ValueId* found = scope.Find(name);
     if (found == nullptr || *found < 0)
-      return Invalid(fmt::format("nobody makes the output '{}'", name));
+      return Invalid(fmt::format("no node makes the output '{}'", name));
     if (!names.insert(name).second) {
-      LogWarning("output '{}' is listed twice: it is given once", name);
+      LogWarning("output '{}' is listed twice; the compiled model has it once", name);
       continue;
     }
     if (four_bits_.contains(*found))

@@ -23,8 +23,9 @@ ValueId SecondOperand(NodeImport& n, ValueId a) {
   Shape right = n.ShapeOf(b);
   if (!broadcast) {
     if (left == right) return b;
-    n.Invalid(fmt::format("operands {} and {} differ and attribute broadcast is not 1",
-                          ToText(n.TypeOf(a)), ToText(n.TypeOf(b))));
+    n.Invalid(
+        fmt::format("operands {} and {} have different shapes, and attribute 'broadcast' is not 1",
+                    ToText(n.TypeOf(a)), ToText(n.TypeOf(b))));
     return kNoValue;
   }
   if (right.size() > left.size()) {
@@ -76,7 +77,8 @@ void Cast(NodeImport& n) {
   const std::string name = n.String("to", "");
   onnx::TensorProto::DataType type = onnx::TensorProto::UNDEFINED;
   if (!onnx::TensorProto::DataType_Parse(name, &type))
-    return n.Invalid(fmt::format("attribute 'to' is '{}', no name of a type like FLOAT", name));
+    return n.Invalid(
+        fmt::format("attribute 'to' is '{}', which is not the name of a type, as FLOAT is", name));
   const auto dtype = DTypeOf(type);
   if (!dtype.ok()) return n.Fail(Annotate(dtype.status(), "attribute 'to'"));
   n.SetOutput(0, n.Cast(x, *dtype));

@@ -43,7 +43,8 @@ void QLinearBinary(NodeImport& n) {
 }
 
 void QLinearConcat(NodeImport& n) {
-  if (n.num_inputs() % 3 != 2) return n.Invalid("each part has a scale and a zero point");
+  if (n.num_inputs() % 3 != 2)
+    return n.Invalid("each part needs a tensor, a scale and a zero point");
   std::vector<ValueId> parts;
   for (size_t i = 2; i < n.num_inputs(); i += 3) parts.push_back(DequantisedInput(n, i));
   const int64_t axis = n.Axis(n.Int("axis", 0), n.RankOf(parts[0]));
@@ -93,7 +94,8 @@ void FusedMatMul(NodeImport& n) {
   if (!n.CheckRank(a, 2, 6, "the first operand") || !n.CheckRank(b, 2, 6, "the second operand"))
     return;
   for (const char* name : {"transBatchA", "transBatchB"}) {
-    if (n.Int(name, 0) != 0) return n.Unsupported(fmt::format("{} other than 0", name));
+    if (n.Int(name, 0) != 0)
+      return n.Unsupported(fmt::format("{} other than 0 is not supported", name));
   }
   const ValueId y = n.Emit("MatMul", {a, b},
                            {{"transpose_a", int64_t{n.Int("transA", 0) != 0}},
@@ -177,16 +179,19 @@ void MatMulNBits(NodeImport& n) {
   const ValueId bytes = n.Input(1);
   NarrowWeights w = {n.Int("K", 0), n.Int("N", 0), n.Int("bits", 4), n.Int("block_size", 0)};
   n.Int("accuracy_level", 0);
-  if (w.bits != 4 && w.bits != 8) return n.Unsupported(fmt::format("{} bits", w.bits));
-  if (n.Has(4)) return n.Unsupported("g_idx");
+  if (w.bits != 4 && w.bits != 8)
+    return n.Unsupported(fmt::format("{} bits are not supported, only 4 and 8", w.bits));
+  if (n.Has(4)) return n.Unsupported("input g_idx is not supported");
   constexpr int64_t kMost = int64_t{1} << 31;
   const bool sized = w.k > 0 && w.k <= kMost && w.columns > 0 && w.block > 0 && w.block <= kMost;
   if (!sized || w.block % 2 != 0)
-    return n.Invalid(fmt::format("K {}, N {}, block_size {}", w.k, w.columns, w.block));
+    return n.Invalid(
+        fmt::format("K {}, N {} and block_size {} must be at least 1 and block_size even", w.k,
+                    w.columns, w.block));
   w.blocks = (w.k + w.block - 1) / w.block;
   if (n.TypeOf(bytes) != TensorType{DType::kU8, {w.columns, w.blocks, w.block * w.bits / 8}})
-    return n.Invalid(
-        fmt::format("B of {} for {} blocks of {}", ToText(n.TypeOf(bytes)), w.blocks, w.block));
+    return n.Invalid(fmt::format("B {} does not fit {} blocks of {}", ToText(n.TypeOf(bytes)),
+                                 w.blocks, w.block));
   const ValueId scale = n.Cast(n.Reshape(n.Input(2), {w.columns, w.blocks}), DType::kF32);
   const ValueId x = FilledUp(n, n.Cast(a, DType::kF32), w);
   std::vector<ValueId> inputs = {x, bytes, scale};
@@ -196,12 +201,12 @@ void MatMulNBits(NodeImport& n) {
     const ConstantPtr zeros = n.Known(n.Input(3));
     const ConstantPtr scales = n.Known(n.Input(2));
     if (zeros == nullptr || scales == nullptr)
-      return n.Unsupported("scales and zero points that are not constant");
+      return n.Unsupported("scales and zero points must be constants");
     const bool packed = !ir::IsFloat(zeros->type.dtype) && w.bits == 4;
     const int64_t expected = w.columns * (packed ? (w.blocks + 1) / 2 : w.blocks);
     if (zeros->type.NumElements() != expected)
       return n.Invalid(
-          fmt::format("zero points {} where {} are wanted", ToText(zeros->type), expected));
+          fmt::format("the zero points are {}, but {} are needed", ToText(zeros->type), expected));
     inputs.push_back(n.Constant(OffsetsOf(w, *zeros, *scales)));
   }
   ValueId y = n.Emit("MatMulNarrow", inputs, {{"bits", w.bits}, {"zero", zero}});

@@ -98,13 +98,15 @@ void BatchNormalization(NodeImport& n) {
   const double epsilon = n.Float("epsilon", 1e-5F);
   const bool training = TrainsBatchNormalization(n);
   if (n.opset() < 9 && n.Int("spatial", 1) != 1)
-    return n.Unsupported("statistics per position (spatial = 0)");
+    return n.Unsupported("statistics per position (spatial = 0) are not supported");
   if (n.opset() < 7) {
-    if (n.Int("is_test", 0) == 0) return n.Unsupported("training: is_test is not 1");
+    if (n.Int("is_test", 0) == 0)
+      return n.Unsupported(
+          "training mode (is_test is not 1) is not supported; export the model for inference");
   }
   if (training) return TrainingBatchNormalization(n, epsilon, momentum);
   for (size_t i = 1; i < n.num_outputs(); ++i) {
-    if (n.Wants(i)) return n.Invalid("outputs of training, but it does not train");
+    if (n.Wants(i)) return n.Invalid(fmt::format("output {} exists in training mode only", i));
   }
   const ValueId x = n.Input(0);
   n.SetOutput(0, n.Emit("BatchNorm", {x, n.Input(1), n.Input(2), n.Input(3), n.Input(4)},

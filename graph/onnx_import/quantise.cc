@@ -75,7 +75,8 @@ void QuantizeLinear(NodeImport& n) {
   DType to = zero == kNoValue ? DType::kU8 : n.DTypeOf(zero);
   if (n.opset() >= 21 && n.HasAttribute("output_dtype") && n.Int("output_dtype", 0) != 0)
     to = n.ElementType("output_dtype", to);
-  if (!ir::IsInteger(to)) return n.Invalid(fmt::format("a result of {}", ToString(to)));
+  if (!ir::IsInteger(to))
+    return n.Invalid(fmt::format("the result must be of an integer type, not {}", ToString(to)));
   const ValueId scale = Fitted(n, n.Input(1), x, axis, block);
   n.SetOutput(0, Quantised(n, x, scale, Fitted(n, zero, x, axis, block), to));
 }

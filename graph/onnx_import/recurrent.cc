@@ -53,7 +53,8 @@ void Cumulate(NodeImport& n, std::string_view fn) {
   const ValueId x = n.Input(0);
   const Shape axis = n.KnownInts(1, "the axis");
   if (!n.ok()) return;
-  if (axis.size() != 1) return n.Invalid(fmt::format("the axis has {} values", axis.size()));
+  if (axis.size() != 1)
+    return n.Invalid(fmt::format("axis must be one number, not {} of them", axis.size()));
   n.SetOutput(0, n.Emit("CumSum", {x},
                         {{"axis", n.Axis(axis[0], n.RankOf(x))},
                          {"fn", std::string(fn)},

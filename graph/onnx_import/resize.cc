@@ -41,7 +41,8 @@ void SizesFromScales(NodeImport& n, const Shape& shape, Request& request) {
     const double size =
         std::floor(static_cast<float>(shape[i]) * static_cast<float>(request.scales[i]));
     if (!(request.scales[i] > 0) || !(size >= 1 && size < 1e12)) {
-      return n.Invalid(fmt::format("scale {} of extent {}", request.scales[i], shape[i]));
+      return n.Invalid(
+          fmt::format("scale {} does not fit an axis of extent {}", request.scales[i], shape[i]));
     }
     request.sizes.push_back(static_cast<int64_t>(size));
   }
@@ -55,7 +56,8 @@ void Upsample(NodeImport& n) {
   if (!n.ok()) return;
   const Shape shape = n.ShapeOf(x);
   if (request.scales.size() != shape.size())
-    return n.Invalid(fmt::format("{} scales for rank {}", request.scales.size(), shape.size()));
+    return n.Invalid(fmt::format("{} scales are given for an input of rank {}",
+                                 request.scales.size(), shape.size()));
   SizesFromScales(n, shape, request);
   Attributes attributes{{"sizes", request.sizes},
                         {"scales", request.scales},
@@ -83,7 +85,8 @@ void KeepAspectRatio(NodeImport& n, const Shape& shape, const Shape& axes, Shape
   for (int64_t axis : axes) {
     const auto a = static_cast<size_t>(axis);
     const double size = std::floor(scale * static_cast<double>(shape[a]) + 0.5);
-    if (!(size < 1e12)) return n.Invalid(fmt::format("scale {} of extent {}", scale, shape[a]));
+    if (!(size < 1e12))
+      return n.Invalid(fmt::format("scale {} does not fit an axis of extent {}", scale, shape[a]));
     scales[a] = scale;
     sizes[a] = std::max<int64_t>(1, static_cast<int64_t>(size));
   }
@@ -113,12 +116,13 @@ void ResizeAxes(NodeImport& n, size_t roi, size_t scales, size_t sizes) {
   }
   if (!n.ok()) return;
   if (given.size() != axes.size())
-    return n.Invalid(fmt::format("{} sizes or scales for {} axes", given.size(), axes.size()));
+    return n.Invalid(
+        fmt::format("{} sizes or scales are given for {} axes", given.size(), axes.size()));
   if (by_size) request.sizes = shape;
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto a = static_cast<size_t>(axes[i]);
     if (by_size && !(given[i] >= 1 && given[i] < 1e12))
-      return n.Invalid(fmt::format("a size of {}", given[i]));
+      return n.Invalid(fmt::format("size {} is out of range", given[i]));
     if (by_size) request.sizes[a] = static_cast<int64_t>(given[i]);
     request.scales[a] = by_size ? given[i] / static_cast<double>(shape[a]) : given[i];
   }
@@ -132,7 +136,8 @@ void ResizeAxes(NodeImport& n, size_t roi, size_t scales, size_t sizes) {
     const std::vector<double> box = n.KnownFloats(roi, "the region of interest");
     if (!n.ok()) return;
     if (box.size() != 2 * axes.size())
-      return n.Invalid(fmt::format("{} values of roi for {} axes", box.size(), axes.size()));
+      return n.Invalid(fmt::format("roi must have {} values, two for each axis, not {}",
+                                   2 * axes.size(), box.size()));
     request.roi.assign(shape.size(), 0.0);
     request.roi.insert(request.roi.end(), shape.size(), 1.0);
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -152,7 +157,8 @@ void ResizeOfOpset10(NodeImport& n) {
   if (!n.ok()) return;
   const Shape shape = n.ShapeOf(x);
   if (request.scales.size() != shape.size())
-    return n.Invalid(fmt::format("{} scales for rank {}", request.scales.size(), shape.size()));
+    return n.Invalid(fmt::format("{} scales are given for an input of rank {}",
+                                 request.scales.size(), shape.size()));
   SizesFromScales(n, shape, request);
   if (n.ok()) EmitResize(n, request);
 }

@@ -50,8 +50,8 @@ void AffineGrid(NodeImport& n) {
   const size_t axes = size.size() - 2;
   if (n.ShapeOf(theta) !=
       Shape{size[0], static_cast<int64_t>(axes), static_cast<int64_t>(axes) + 1}) {
-    return n.Invalid(
-        fmt::format("theta {} for a size of [{}]", ToText(n.TypeOf(theta)), fmt::join(size, ",")));
+    return n.Invalid(fmt::format("theta {} does not fit size [{}]", ToText(n.TypeOf(theta)),
+                                 fmt::join(size, ",")));
   }
   const Shape extents(size.begin() + 2, size.end());
   const int64_t pixels = TensorType{.shape = extents}.NumElements();
@@ -84,7 +84,10 @@ void RoiAlign(NodeImport& n) {
                                                 {"half_pixel", "output_half_pixel"})
                                      : "output_half_pixel";
   const int64_t samples = n.Int("sampling_ratio", 0);
-  if (samples < 1) n.Unsupported("sampling_ratio 0: the number of samples depends on the regions");
+  if (samples < 1)
+    n.Unsupported(
+        "sampling_ratio 0 is not supported, as the number of samples then depends on data; export "
+        "the model with 1 or more");
   n.SetOutput(0, n.Emit("RoiAlign", {x, n.Input(1), n.Input(2)},
                         {{"mode", n.Choice("mode", "avg", {"avg", "max"})},
                          {"height", n.Int("output_height", 1)},
@@ -104,13 +107,13 @@ void CenterCropPad(NodeImport& n) {
   if (n.HasAttribute("axes")) axes = n.Axes(n.Ints("axes"), from.size());
   if (!n.ok()) return;
   if (wanted.size() != axes.size())
-    return n.Invalid(fmt::format("{} extents for {} axes", wanted.size(), axes.size()));
+    return n.Invalid(fmt::format("shape has {} values for {} axes", wanted.size(), axes.size()));
   Shape begin(from.size(), 0);
   Shape end(from.size(), 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto a = static_cast<size_t>(axes[i]);
     if (wanted[i] < 1 || wanted[i] > (int64_t{1} << 40))
-      return n.Invalid(fmt::format("an extent of {}", wanted[i]));
+      return n.Invalid(fmt::format("extent {} of the shape is out of range", wanted[i]));
     const int64_t difference = wanted[i] - from[a];
     // Cropping starts at floor(-difference / 2), padding with floor(difference / 2).
     begin[a] = difference / 2;

@@ -32,7 +32,8 @@ void TopKWithAttribute(NodeImport& n) { TopKOf(n, n.Int("k", 0)); }
 void TopK(NodeImport& n) {
   const Shape k = n.KnownInts(1, "the number of results");
   if (!n.ok()) return;
-  if (k.size() != 1) return n.Invalid(fmt::format("k has {} values", k.size()));
+  if (k.size() != 1)
+    return n.Invalid(fmt::format("k must be one number, not {} of them", k.size()));
   TopKOf(n, k[0]);
 }
 
@@ -73,7 +74,7 @@ void OneHot(NodeImport& n) {
   const ValueId values = n.Input(2);
   if (!n.ok()) return;
   if (!(depth >= 1 && depth <= static_cast<double>(kMaxCount)))
-    return n.Invalid(fmt::format("a depth of {}", depth));
+    return n.Invalid(fmt::format("depth {} is out of range", depth));
   if (n.ShapeOf(values) != Shape{2})
     return n.Invalid("values must be [off, on], not " + ToText(n.TypeOf(values)));
   const auto count = static_cast<int64_t>(depth);
@@ -105,7 +106,9 @@ ValueId HardmaxOver(NodeImport& n, ValueId x, int64_t axis) {
   const Shape shape = n.ShapeOf(x);
   if (!n.ok()) return kNoValue;
   const int64_t count = shape[static_cast<size_t>(axis)];
-  if (count > kMaxCount) n.Unsupported(fmt::format("an axis of {} elements", count));
+  if (count > kMaxCount)
+    n.Unsupported(fmt::format("an axis of {} elements is too long; at most {} are supported", count,
+                              kMaxCount));
   if (!n.ok()) return kNoValue;
   return n.Cast(n.Binary(BinaryOp::kEq, index, Iota(n, count, axis, shape.size())), n.DTypeOf(x));
 }
@@ -133,7 +136,8 @@ void Trilu(NodeImport& n) {
   int64_t k = 0;
   if (n.Has(1)) {
     const Shape known = n.KnownInts(1, "the diagonal");
-    if (n.ok() && known.size() != 1) n.Invalid(fmt::format("k has {} values", known.size()));
+    if (n.ok() && known.size() != 1)
+      n.Invalid(fmt::format("k must be one number, not {} of them", known.size()));
     if (n.ok()) k = known[0];
   }
   n.SetOutput(0, n.Emit("Trilu", {x}, {{"upper", int64_t{n.Int("upper", 1) != 0}}, {"k", k}}));
@@ -195,7 +199,7 @@ void MaxUnpool(NodeImport& n) {
                           static_cast<double>(kernel[i]) - static_cast<double>(pads[i]) -
                           static_cast<double>(pads[count + i]);
     if (!(extent >= 1 && extent < 1e9))
-      return n.Invalid(fmt::format("an output extent of {}", extent));
+      return n.Invalid(fmt::format("output extent {} is out of range", extent));
     shape[2 + i] = static_cast<int64_t>(extent);
   }
   Shape result = shape;
@@ -203,7 +207,8 @@ void MaxUnpool(NodeImport& n) {
   if (!n.ok()) return;
   const int64_t size = TensorType{.shape = result}.NumElements();
   if (result.size() != shape.size() || size < 1 || size > (int64_t{1} << 40))
-    return n.Invalid(fmt::format("an output of [{}]", fmt::join(result, ",")));
+    return n.Invalid(
+        fmt::format("output shape [{}] does not fit the input", fmt::join(result, ",")));
   const int64_t given = n.TypeOf(x).NumElements();
   const ValueId zeros = n.Expand(n.Scalar(n.DTypeOf(x), 0), {size});
   const ValueId flat = n.Emit(

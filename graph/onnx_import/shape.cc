@@ -29,14 +29,16 @@ void Reshape(NodeImport& n) {
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 && !zero_is_zero) {
       if (i >= from.size())
-        return n.Invalid(fmt::format("extent {} of the shape copies one that the input lacks", i));
+        return n.Invalid(fmt::format(
+            "element {} of the shape is 0, which copies an extent that the input lacks", i));
       shape[i] = from[i];
     }
     if (shape[i] == -1 && open < 0) {
       open = static_cast<ptrdiff_t>(i);
     } else if (shape[i] < 0 || __builtin_mul_overflow(others, shape[i], &others)) {
-      return n.Invalid(fmt::format("shape [{}] has two open or negative extents, or overflows",
-                                   fmt::join(shape, ",")));
+      return n.Invalid(fmt::format(
+          "shape [{}] has more than one -1, another negative extent, or too many elements",
+          fmt::join(shape, ",")));
     }
   }
   if (open >= 0) {
@@ -146,8 +148,9 @@ void Concat(NodeImport& n) {
     const ValueId part = n.Input(i);
     if (!n.ok()) return;
     if (n.RankOf(part) != n.RankOf(first) || n.DTypeOf(part) != n.DTypeOf(first)) {
-      return n.Invalid(fmt::format("input {} is {}, the first {}", i, ToText(n.TypeOf(part)),
-                                   ToText(n.TypeOf(first))));
+      return n.Invalid(
+          fmt::format("input {} is {}, but input 0 is {}; types and shapes must be equal", i,
+                      ToText(n.TypeOf(part)), ToText(n.TypeOf(first))));
     }
     if (n.TypeOf(part).NumElements() > 0) parts.push_back(part);
   }
@@ -163,7 +166,8 @@ void DepthToSpace(NodeImport& n) {
   const Shape s = n.ShapeOf(x);
   // The square is no product of attributes: it would wrap, to zero among others.
   if (block < 1 || block > s[1] / block || s[1] % (block * block) != 0)
-    return n.Invalid(fmt::format("blocksize {} does not fit {} channels", block, s[1]));
+    return n.Invalid(
+        fmt::format("{} channels cannot be divided by blocksize {} squared", s[1], block));
   const int64_t depth = s[1] / (block * block);
   const bool dcr = mode == "DCR";
   const ValueId blocks = n.Reshape(x, dcr ? Shape{s[0], block, block, depth, s[2], s[3]}

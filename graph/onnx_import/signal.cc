@@ -23,7 +23,7 @@ void Window(NodeImport& n, double c0, double c1, double c2) {
   const bool periodic = n.Int("periodic", 1) != 0;
   if (!n.ok()) return;
   if (!(size >= 0 && size <= static_cast<double>(kMaxLength)))
-    return n.Invalid(fmt::format("a window of {}", size));
+    return n.Invalid(fmt::format("size {} is out of range", size));
   const double period = periodic ? size : size - 1;
   std::vector<double> values(static_cast<size_t>(size));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -47,7 +47,9 @@ void MelWeightMatrix(NodeImport& n) {
   if (!n.ok()) return;
   if (!(bands >= 1 && length >= 1 && rate > 0 && low >= 0 && high >= low &&
         bands * length < static_cast<double>(kMaxLength))) {
-    return n.Invalid(fmt::format("{} bands of a transform of {}", bands, length));
+    return n.Invalid(fmt::format(
+        "num_mel_bins {}, dft_length {}, sample_rate {} or the edges {} to {} Hz are out of range",
+        bands, length, rate, low, high));
   }
   const auto to_mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const auto count = static_cast<int64_t>(bands);
@@ -59,7 +61,7 @@ void MelWeightMatrix(NodeImport& n) {
         700 * (std::pow(10, (static_cast<double>(i) * step + to_mel(low)) / 2595) - 1);
     const double edge = std::floor((length + 1) * hertz / rate);
     if (!(edge >= 0 && edge < static_cast<double>(bins)))
-      return n.Invalid("the upper edge lies above half the sample rate");
+      return n.Invalid("upper_edge_hertz lies above half the sample rate");
     edges.push_back(static_cast<int64_t>(edge));
   }
   std::vector<double> weights(static_cast<size_t>(bins * count));
@@ -123,7 +125,7 @@ ValueId Transformed(NodeImport& n, ValueId x, Transform t) {
   const int64_t out_parts = t.onesided && t.inverse ? 1 : 2;
   if (t.length < 1 || t.length > kMaxLength || t.given > kMaxLength ||
       t.given * t.parts * outputs > kMaxLength * 4) {
-    n.Unsupported(fmt::format("a transform of length {}", t.length));
+    n.Unsupported(fmt::format("a transform of length {} is not supported", t.length));
     return kNoValue;
   }
   const ValueId matrix =
@@ -148,7 +150,10 @@ void Dft(NodeImport& n) {
   const Shape shape = n.ShapeOf(x);
   if (axis + 1 == static_cast<int64_t>(rank) || shape.back() < 1 || shape.back() > 2 ||
       !ir::IsFloat(n.DTypeOf(x))) {
-    return n.Invalid(fmt::format("axis {} of {}", axis, ToText(n.TypeOf(x))));
+    return n.Invalid(
+        fmt::format("the input must hold real or complex floats, and its last axis cannot be "
+                    "transformed; axis is {} and the input {}",
+                    axis, ToText(n.TypeOf(x))));
   }
   t.length = shape[static_cast<size_t>(axis)];
   if (t.inverse && t.onesided) t.length = 2 * (t.length - 1);
@@ -177,7 +182,8 @@ void Stft(NodeImport& n) {
   if (n.Has(3)) length = n.KnownInt(3, "frame_length");
   if (!n.ok()) return;
   if (length < 1 || length > shape[1] || hop < 1)
-    return n.Invalid(fmt::format("frames of {} every {} samples of {}", length, hop, shape[1]));
+    return n.Invalid(fmt::format("frames of {} samples every {} do not fit a signal of {} samples",
+                                 length, hop, shape[1]));
   if (shape[2] < 1 || shape[2] > 2 || !ir::IsFloat(n.DTypeOf(signal)))
     return n.Invalid("the signal must be real or complex floats, not " + ToText(n.TypeOf(signal)));
   const int64_t frames = (shape[1] - length) / hop + 1;
@@ -192,7 +198,8 @@ void Stft(NodeImport& n) {
   ValueId weighted = framed;
   if (n.Has(2)) {
     if (n.TypeOf(n.Input(2)).NumElements() != length)
-      return n.Invalid("the window is not as long as a frame");
+      return n.Invalid(fmt::format("the window has {} values, but a frame {}",
+                                   n.TypeOf(n.Input(2)).NumElements(), length));
     weighted = n.Mul(framed, n.Reshape(n.Input(2), {length, 1}));
   }
   n.SetOutput(0, Transformed(n, weighted, {.length = length, .onesided = onesided}));

@@ -61,14 +61,15 @@ void SliceBy(NodeImport& n, const Shape& starts, const Shape& ends, Shape axes, 
   if (steps.empty()) steps.assign(starts.size(), 1);
   if (ends.size() != starts.size() || axes.size() != starts.size() ||
       steps.size() != starts.size()) {
-    return n.Invalid(fmt::format("{} starts, {} ends, {} axes and {} steps", starts.size(),
-                                 ends.size(), axes.size(), steps.size()));
+    return n.Invalid(
+        fmt::format("starts, ends, axes and steps must have equal lengths, not {}, {}, {} and {}",
+                    starts.size(), ends.size(), axes.size(), steps.size()));
   }
   axes = n.Axes(std::move(axes), shape.size());
   if (!n.ok()) return;
   Box box = WholeBox(shape);
   for (size_t i = 0; i < axes.size(); ++i) {
-    if (steps[i] == 0) return n.Invalid("a step is zero");
+    if (steps[i] == 0) return n.Invalid("a step must not be zero");
     const auto axis = static_cast<size_t>(axes[i]);
     SetAxis(box, axis, shape[axis], starts[i], ends[i], steps[i]);
   }
@@ -94,10 +95,10 @@ void SplitInto(NodeImport& n, size_t axis, const Shape& sizes) {
   int64_t total = 0;
   for (int64_t size : sizes) {
     if (size < 0 || __builtin_add_overflow(total, size, &total))
-      return n.Invalid(fmt::format("sizes [{}]", fmt::join(sizes, ",")));
+      return n.Invalid(fmt::format("a size in split [{}] is out of range", fmt::join(sizes, ",")));
   }
   if (sizes.size() != n.num_outputs() || total != shape[axis]) {
-    return n.Invalid(fmt::format("sizes [{}] do not split axis {} of extent {} into {} outputs",
+    return n.Invalid(fmt::format("split [{}] does not divide axis {} of extent {} into {} outputs",
                                  fmt::join(sizes, ","), axis, shape[axis], n.num_outputs()));
   }
   int64_t start = 0;
@@ -146,7 +147,8 @@ void PadNothing(NodeImport& n, const Shape& begin, const Shape& end, ValueId val
     const size_t i = shape.size();
     shape.push_back(extent + begin[i] + end[i]);
     if (shape[i] < 0 || shape[i] > kMaxExtent)
-      return n.Invalid(fmt::format("pads {} and {} do not fit {}", begin[i], end[i], extent));
+      return n.Invalid(
+          fmt::format("pads {} and {} do not fit extent {}", begin[i], end[i], extent));
   }
   const ValueId filling = value == kNoValue ? n.Scalar(n.DTypeOf(x), 0) : value;
   n.SetOutput(0, n.Expand(filling, shape));
@@ -157,7 +159,8 @@ void PadBy(NodeImport& n, const Shape& pads, const Shape& axes, ValueId value) {
   if (!n.ok()) return;
   const size_t rank = n.RankOf(x);
   if (pads.size() != 2 * axes.size())
-    return n.Invalid(fmt::format("{} pads for {} axes", pads.size(), axes.size()));
+    return n.Invalid(fmt::format("pads must have {} values, two for each axis, not {}",
+                                 2 * axes.size(), pads.size()));
   Shape begin(rank, 0);
   Shape end(rank, 0);
   for (size_t i = 0; i < axes.size(); ++i) {

@@ -46,7 +46,7 @@ absl::StatusOr<ConstantPtr> FromField(TensorType type, const Field& field) {
   const int64_t count = type.NumElements();
   if (static_cast<int64_t>(field.size()) != count) {
     return Invalid(
-        fmt::format("{} has {} elements, its data {}", ToText(type), count, field.size()));
+        fmt::format("{} has {} elements, but its data have {}", ToText(type), count, field.size()));
   }
   std::vector<std::byte> bytes(static_cast<size_t>(type.Bytes()));
   for (int64_t i = 0; i < count; ++i) {
@@ -79,8 +79,8 @@ absl::StatusOr<ConstantPtr> FromTypedField(TensorType type, const onnx::TensorPr
 absl::StatusOr<ConstantPtr> FromBytes(TensorType type, std::span<const std::byte> bytes,
                                       std::shared_ptr<const void> owner) {
   if (static_cast<int64_t>(bytes.size()) != type.Bytes()) {
-    return Invalid(fmt::format("{} takes {} bytes, its data have {}", ToText(type), type.Bytes(),
-                               bytes.size()));
+    return Invalid(fmt::format("{} takes {} bytes, but its data have {}", ToText(type),
+                               type.Bytes(), bytes.size()));
   }
   if (type.dtype == DType::kBool) {  // any byte but zero is true; ours are 0 and 1
     std::vector<std::byte> truths(bytes.begin(), bytes.end());
@@ -248,7 +248,8 @@ absl::StatusOr<ConstantPtr> TensorReader::ReadExternal(const onnx::TensorProto& 
   const auto size = static_cast<int64_t>(file->bytes().size());
   if (offset > size || length > size - offset) {
     return Invalid(
-        fmt::format("external data: {} bytes at {} of '{}', which has {}: is the file complete?",
+        fmt::format("external data: the tensor needs {} bytes at offset {} of '{}', but the file "
+                    "has {} bytes: is it complete?",
                     length, offset, location, size));
   }
   return FromBytes(std::move(type),
@@ -269,11 +270,12 @@ absl::StatusOr<ConstantPtr> TensorReader::ReadSparse(const onnx::SparseTensorPro
   const int64_t count = values->type.NumElements();
   const auto rank = static_cast<int64_t>(type.shape.size());
   const bool flat = indices->type.shape.size() == 1;
-  if (type.Bytes() > kMaxDense) return Invalid("a sparse tensor as large as " + ToText(type));
+  if (type.Bytes() > kMaxDense)
+    return Invalid("the sparse tensor " + ToText(type) + " is too large");
   if (indices->type.dtype != DType::kI64 ||
       indices->type.NumElements() != count * (flat ? 1 : rank)) {
-    return Invalid(fmt::format("sparse indices {} for {} values of rank {}", ToText(indices->type),
-                               count, rank));
+    return Invalid(fmt::format("the sparse indices {} do not fit {} values of rank {}",
+                               ToText(indices->type), count, rank));
   }
   const std::vector<int64_t> at = indices->AsInt64s();
   const auto size = static_cast<size_t>(ir::SizeOf(type.dtype));
@@ -284,11 +286,11 @@ absl::StatusOr<ConstantPtr> TensorReader::ReadSparse(const onnx::SparseTensorPro
       const int64_t index = at[static_cast<size_t>(i * rank + d)];
       const int64_t extent = type.shape[static_cast<size_t>(d)];
       if (index < 0 || index >= extent)
-        return Invalid(fmt::format("sparse index {} of extent {}", index, extent));
+        return Invalid(fmt::format("sparse index {} is outside extent {}", index, extent));
       position = position * extent + index;
     }
     if (position < 0 || position >= type.NumElements())
-      return Invalid(fmt::format("sparse index {}", position));
+      return Invalid(fmt::format("sparse index {} is out of range", position));
     std::memcpy(bytes.data() + static_cast<size_t>(position) * size,
                 values->bytes.data() + static_cast<size_t>(i) * size, size);
   }

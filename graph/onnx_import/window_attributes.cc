@@ -30,7 +30,7 @@ bool Check(NodeImport& node, std::string_view name, const std::vector<int64_t>& 
   }
   for (int64_t value : values) {
     if (value < low || value > kMaxAttribute) {
-      node.Invalid(fmt::format("{} has the value {}", name, value));
+      node.Invalid(fmt::format("{} must lie in {} to {}, not {}", name, low, kMaxAttribute, value));
       return false;
     }
   }
@@ -45,7 +45,8 @@ WindowAttributes ReadWindow(NodeImport& node, ValueId x, ValueId weights) {
   const std::vector<int64_t> shape = node.ShapeOf(x);
   const size_t count = shape.size() - 2;
   if (*std::max_element(shape.begin(), shape.end()) > kMaxAttribute) {
-    node.Invalid("the input is too long: " + ToText(node.TypeOf(x)));
+    node.Invalid(fmt::format("an extent of the input {} is above {}", ToText(node.TypeOf(x)),
+                             kMaxAttribute));
     return window;
   }
   if (weights != kNoValue) {
@@ -54,7 +55,7 @@ WindowAttributes ReadWindow(NodeImport& node, ValueId x, ValueId weights) {
     window.kernel.assign(w.begin() + 2, w.end());
     const std::vector<int64_t> stated = node.Ints("kernel_shape", window.kernel);
     if (stated != window.kernel) {
-      node.Invalid(fmt::format("kernel_shape is [{}], the weights have [{}]",
+      node.Invalid(fmt::format("kernel_shape is [{}], but the weights have [{}]",
                                fmt::join(stated, ","), fmt::join(window.kernel, ",")));
     }
   } else {

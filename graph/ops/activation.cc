@@ -56,7 +56,8 @@ absl::StatusOr<std::vector<Activation>> ReadActivations(const OpCall& call, size
     for (size_t i = 0; i < count; ++i) names.push_back(otherwise[i % otherwise.size()]);
   }
   if (names.size() != count)
-    return Invalid(fmt::format("{} activations, not {}", names.size(), count));
+    return Invalid(
+        fmt::format("attribute 'activations' must have {} values, not {}", count, names.size()));
   const std::vector<double> alphas = call.Floats("activation_alpha");
   const std::vector<double> betas = call.Floats("activation_beta");
   size_t next_alpha = 0;

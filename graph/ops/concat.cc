@@ -23,8 +23,8 @@ absl::StatusOr<Types> InferConcat(const OpCall& call) {
     }
     int64_t& total = result.shape[static_cast<size_t>(axis)];
     if (!fits || __builtin_add_overflow(total, x.shape[static_cast<size_t>(axis)], &total)) {
-      return Invalid(fmt::format("input {} of {} does not continue {} on axis {}", i, ToText(x),
-                                 ToText(call.inputs[0].type), axis));
+      return Invalid(fmt::format("input {} ({}) cannot be joined to input 0 ({}) along axis {}", i,
+                                 ToText(x), ToText(call.inputs[0].type), axis));
     }
   }
   return Types{std::move(result)};

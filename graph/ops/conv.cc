@@ -32,8 +32,8 @@ absl::StatusOr<Geometry> GeometryOf(const OpCall& call) {
   Geometry g;
   HONE_ASSIGN_OR_RETURN(g.layout, DataLayout::Of(call));
   if (w.shape.size() != x.shape.size()) {
-    return Invalid(
-        fmt::format("the weights have rank {}, the input {}", w.shape.size(), x.shape.size()));
+    return Invalid(fmt::format("the weights have rank {}, but the input has rank {}",
+                               w.shape.size(), x.shape.size()));
   }
   g.batch = x.shape[0];
   g.in_channels = x.shape[g.layout.channel];
@@ -45,9 +45,10 @@ absl::StatusOr<Geometry> GeometryOf(const OpCall& call) {
                                g.in_channels, g.out_channels, g.group));
   }
   if (g.in_channels / g.group != g.group_in) {
-    return Invalid(fmt::format(
-        "weights for {} input channels a group, but the input has {} channels in {} groups",
-        g.group_in, g.in_channels, g.group));
+    return Invalid(
+        fmt::format("the weights have {} input channels in each group, but the input has {} "
+                    "channels in {} groups",
+                    g.group_in, g.in_channels, g.group));
   }
   HONE_ASSIGN_OR_RETURN(
       g.axes,
@@ -134,7 +135,9 @@ absl::StatusOr<Types> InferConvInteger(const OpCall& call) {
     const TensorType& zero = call.inputs[2 + i].type;
     const bool per_channel = i == 1 && zero.shape == Shape{g.out_channels};
     if (zero.dtype != dtype || (zero.NumElements() != 1 && !per_channel))
-      return Invalid("zero point " + ToText(zero));
+      return Invalid(fmt::format("the zero point must be {} and one number{}, not {}",
+                                 ToString(dtype), i == 1 ? " or one for each output channel" : "",
+                                 ToText(zero)));
   }
   return Types{{DType::kI32, std::move(g.output)}};
 }

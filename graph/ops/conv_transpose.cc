@@ -51,8 +51,8 @@ absl::Status SetAxis(TransposedAxis& axis, int64_t pad_end, int64_t output_paddi
   if (axis.stride < 1 || axis.dilation < 1 || axis.kernel < 1 || output_padding < 0 ||
       axis.stride > kMax || axis.dilation > kMax || axis.input > kMax || axis.kernel > kMax ||
       output_padding > kMax) {
-    return Invalid(fmt::format("stride {}, dilation {}, output padding {}", axis.stride,
-                               axis.dilation, output_padding));
+    return Invalid(fmt::format("stride {}, dilation {} or output_padding {} is out of range",
+                               axis.stride, axis.dilation, output_padding));
   }
   const __int128 span = static_cast<__int128>(axis.kernel - 1) * axis.dilation + 1;
   const __int128 output = static_cast<__int128>(axis.stride) * (axis.input - 1) + span +
@@ -73,13 +73,15 @@ absl::StatusOr<Geometry> GeometryOf(const OpCall& call) {
   Geometry g;
   HONE_ASSIGN_OR_RETURN(g.layout, DataLayout::Of(call));
   if (w.size() != x.size())
-    return Invalid(fmt::format("the weights have rank {}, the input {}", w.size(), x.size()));
+    return Invalid(
+        fmt::format("the weights have rank {}, but the input has rank {}", w.size(), x.size()));
   g.in_channels = x[g.layout.channel];
   g.group = call.Int("group", 1);
   g.group_out = w[1];
   if (g.group < 1 || w[0] != g.in_channels || g.in_channels % g.group != 0) {
-    return Invalid(fmt::format("weights for {} input channels in {} groups, the input has {}", w[0],
-                               g.group, g.in_channels));
+    return Invalid(
+        fmt::format("the weights have {} input channels in {} groups, but the input has {}", w[0],
+                    g.group, g.in_channels));
   }
   const size_t count = x.size() - 2;
   const Shape strides = call.Ints("strides", Shape(count, 1));

@@ -47,8 +47,9 @@ absl::StatusOr<Deformed> DeformedOf(const OpCall& call) {
   int64_t channels = 0;
   if (d.group < 1 || d.offset_group < 1 || __builtin_mul_overflow(w[1], d.group, &channels) ||
       x[1] != channels || w[0] % d.group != 0 || x[1] % d.offset_group != 0) {
-    return Invalid(
-        fmt::format("{} channels, {} groups, {} offset groups", x[1], d.group, d.offset_group));
+    return Invalid(fmt::format(
+        "group {} and offset_group {} do not fit the input {} and the weights {}", d.group,
+        d.offset_group, ToText(call.inputs[0].type), ToText(call.inputs[1].type)));
   }
   for (size_t i = 0; i < 2; ++i) {
     d.kernel[i] = w[2 + i];
@@ -65,13 +66,14 @@ absl::StatusOr<Deformed> DeformedOf(const OpCall& call) {
   int64_t taps = 0;
   constexpr int64_t kMaxTaps = int64_t{1} << 40;
   if (__builtin_mul_overflow(d.offset_group, w[2] * w[3], &taps) || taps > kMaxTaps)
-    return Invalid(fmt::format("{} offset groups of {} x {} taps", d.offset_group, w[2], w[3]));
+    return Invalid(fmt::format("{} offset groups of {} x {} kernel elements are too many",
+                               d.offset_group, w[2], w[3]));
   const Shape wanted = {x[0], 2 * taps, d.output[2], d.output[3]};
   if (offset != wanted)
     return Invalid(fmt::format("offsets must be [{}], not {}", fmt::join(wanted, ","),
                                ToText(call.inputs[2].type)));
   if (Has(call, 3) && call.inputs[3].type.shape != Shape{w[0]})
-    return Invalid("the bias has the wrong length");
+    return Invalid(fmt::format("the bias must be [{}], not {}", w[0], ToText(call.inputs[3].type)));
   if (Has(call, 4) && call.inputs[4].type.shape != Shape{x[0], taps, d.output[2], d.output[3]})
     return Invalid("the mask has the wrong shape");
   return d;
@@ -167,8 +169,10 @@ absl::StatusOr<Columns> ColumnsOf(const OpCall& call) {
   if (x.size() != 3 || count < 1 || count > 3 || columns.block.size() != count ||
       columns.strides.size() != count || columns.dilations.size() != count ||
       columns.pads.size() != 2 * count) {
-    return Invalid(fmt::format("image [{}] with blocks [{}]", fmt::join(image, ","),
-                               fmt::join(columns.block, ",")));
+    return Invalid(
+        fmt::format("image_shape [{}], block_shape [{}], strides, dilations and pads must be for 1 "
+                    "to 3 spatial axes, and the input of rank 3",
+                    fmt::join(image, ","), fmt::join(columns.block, ",")));
   }
   int64_t taps = 1;
   int64_t positions = 1;
@@ -190,7 +194,7 @@ absl::StatusOr<Columns> ColumnsOf(const OpCall& call) {
     }
   }
   if (x[1] % taps != 0 || x[2] != positions) {
-    return Invalid(fmt::format("{} does not hold blocks of {} at {} positions",
+    return Invalid(fmt::format("the input {} does not hold blocks of {} elements at {} positions",
                                ToText(call.inputs[0].type), taps, positions));
   }
   columns.output = {x[0], x[1] / taps};

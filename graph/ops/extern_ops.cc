@@ -17,7 +17,7 @@ absl::StatusOr<Types> InferTopK(const OpCall& call) {
   const int64_t k = call.Int("k", 0);
   int64_t& extent = values.shape[static_cast<size_t>(axis)];
   if (k < 0 || k > extent)
-    return Invalid(fmt::format("k is {}, the axis has {} elements", k, extent));
+    return Invalid(fmt::format("k is {}, but the axis has {} elements", k, extent));
   if (ir::IsBool(values.dtype)) return Invalid("bool has no order");
   extent = k;
   return Types{values, {DType::kI64, values.shape}};
@@ -55,7 +55,7 @@ absl::StatusOr<Types> InferScatterElements(const OpCall& call) {
   for (size_t d = 0; fits && d < indices.size(); ++d)
     fits = static_cast<int64_t>(d) == axis || indices[d] <= x.shape[d];
   if (!fits) {
-    return Invalid(fmt::format("indices {} and updates {} do not fit {}",
+    return Invalid(fmt::format("the indices {} and updates {} do not fit the data {}",
                                ToText(call.inputs[1].type), ToText(call.inputs[2].type),
                                ToText(x)));
   }
@@ -68,7 +68,8 @@ absl::StatusOr<Types> InferScatterNd(const OpCall& call) {
   const Shape& indices = call.inputs[1].type.shape;
   const auto rank = static_cast<int64_t>(x.shape.size());
   if (indices.empty() || indices.back() < 1 || indices.back() > rank) {
-    return Invalid(fmt::format("indices {} for {}", ToText(call.inputs[1].type), ToText(x)));
+    return Invalid(fmt::format("the indices {} do not fit the data {}", ToText(call.inputs[1].type),
+                               ToText(x)));
   }
   Shape updates(indices.begin(), indices.end() - 1);
   updates.insert(updates.end(), x.shape.begin() + indices.back(), x.shape.end());

@@ -147,8 +147,8 @@ absl::StatusOr<Types> InferGatherElements(const OpCall& call) {
   for (size_t d = 0; fits && d < indices.size(); ++d)
     fits = static_cast<int64_t>(d) == axis || indices[d] <= x.shape[d];
   if (!fits)
-    return Invalid(
-        fmt::format("indices of {} do not fit {}", ToText(call.inputs[1].type), ToText(x)));
+    return Invalid(fmt::format("the indices {} do not fit the input {}",
+                               ToText(call.inputs[1].type), ToText(x)));
   HONE_RETURN_IF_ERROR(CheckKnown(call, {x.shape[static_cast<size_t>(axis)]}));
   return Types{{x.dtype, indices}};
 }
@@ -172,11 +172,13 @@ absl::StatusOr<Types> InferGatherNd(const OpCall& call) {
   const auto rank = static_cast<int64_t>(x.shape.size());
   if (indices.empty() || batch < 0 || batch >= static_cast<int64_t>(indices.size()) ||
       batch > rank) {
-    return Invalid(fmt::format("{} batch axes for indices {}", batch, ToText(call.inputs[1].type)));
+    return Invalid(fmt::format("batch_dims {} does not fit the indices {}", batch,
+                               ToText(call.inputs[1].type)));
   }
   const int64_t depth = indices.back();
   if (depth < 0 || batch + depth > rank)
-    return Invalid(fmt::format("index tuples of {} for rank {}", depth, rank));
+    return Invalid(fmt::format("the indices' last extent {} is too large for an input of rank {}",
+                               depth, rank));
   for (int64_t d = 0; d < batch; ++d) {
     if (indices[static_cast<size_t>(d)] != x.shape[static_cast<size_t>(d)])
       return Invalid("the batch axes of input and indices differ");
@@ -214,7 +216,7 @@ absl::StatusOr<Types> InferLookup(const OpCall& call) {
   const TensorType& x = call.inputs[0].type;
   const TensorType& table = call.inputs[1].type;
   if (x.dtype != ir::DType::kU8 || table.shape != Shape{256})
-    return Invalid(fmt::format("{} as indices of {}", ToText(x), ToText(table)));
+    return Invalid(fmt::format("{} cannot index the table {}", ToText(x), ToText(table)));
   return Types{{table.dtype, x.shape}};
 }
 

@@ -19,7 +19,7 @@ absl::StatusOr<Types> InferTrilu(const OpCall& call) {
   HONE_RETURN_IF_ERROR(RequireInputs(call, 1));
   const TensorType& x = call.inputs[0].type;
   if (x.shape.size() < 2)
-    return Invalid(fmt::format("it takes matrices, not rank {}", x.shape.size()));
+    return Invalid(fmt::format("it takes an input of rank 2 or more, not {}", x.shape.size()));
   return Types{x};
 }
 
@@ -45,7 +45,9 @@ absl::StatusOr<Types> InferReverseSequence(const OpCall& call) {
   const int64_t time = call.Int("time_axis", 0);
   if (x.shape.size() < 2 || batch < 0 || batch > 1 || time != 1 - batch) {
     return Invalid(
-        fmt::format("batch_axis {} and time_axis {} of rank {}", batch, time, x.shape.size()));
+        fmt::format("batch_axis {} and time_axis {} must be 0 and 1 or 1 and 0, and the input of "
+                    "rank 2 or more, not {}",
+                    batch, time, x.shape.size()));
   }
   const TensorType& lens = call.inputs[1].type;
   if (lens.shape != Shape{x.shape[static_cast<size_t>(batch)]} || !ir::IsInteger(lens.dtype)) {
@@ -79,11 +81,14 @@ absl::StatusOr<Types> InferTensorScatter(const OpCall& call) {
     const bool written = static_cast<int64_t>(d) == axis;
     fits = written ? update.shape[d] <= cache.shape[d] : update.shape[d] == cache.shape[d];
   }
-  if (!fits) return Invalid(fmt::format("an update of {} for {}", ToText(update), ToText(cache)));
+  if (!fits)
+    return Invalid(
+        fmt::format("the update {} does not fit the cache {}", ToText(update), ToText(cache)));
   if (call.inputs.size() > 2 && call.inputs[2].present) {
     const TensorType& first = call.inputs[2].type;
     if (first.shape != Shape{cache.shape[0]} || !ir::IsInteger(first.dtype)) {
-      return Invalid("positions " + ToText(first));
+      return Invalid(
+          fmt::format("the positions must be {} integers, not {}", cache.shape[0], ToText(first)));
     }
   }
   return Types{cache};

@@ -43,7 +43,8 @@ absl::StatusOr<Types> InferMatMul(const OpCall& call) {
   const DType other = call.inputs[1].type.dtype;
   const bool half_weights = dtype == DType::kF32 && other == DType::kF16;
   if ((dtype != other && !half_weights) || ir::IsBool(dtype)) {
-    return Invalid("both operands must have one numeric type");
+    return Invalid(fmt::format("both operands must have the same numeric type, not {} and {}",
+                               ToString(dtype), ToString(other)));
   }
   HONE_ASSIGN_OR_RETURN(const DType result, ProductType(call, dtype));
   return Types{{result, std::move(shape)}};
@@ -112,8 +113,8 @@ absl::StatusOr<Types> InferMatMulInteger(const OpCall& call) {
     const int64_t own = shape[shape.size() - 2 + i];
     if (zero.dtype != dtype || zero.shape.size() > 1 ||
         (zero.NumElements() != 1 && zero.NumElements() != own)) {
-      return Invalid(
-          fmt::format("zero point {} for {}", ToText(zero), ToText(call.inputs[i].type)));
+      return Invalid(fmt::format("the zero point {} does not fit {}", ToText(zero),
+                                 ToText(call.inputs[i].type)));
     }
   }
   return Types{{DType::kI32, std::move(shape)}};
@@ -206,13 +207,13 @@ absl::StatusOr<Subscripts> SubscriptsOf(const OpCall& call) {
   }
   s.result = call.String("result", "");
   if (s.operands.size() != call.inputs.size()) {
-    return Invalid(fmt::format("{} operands in the equation, {} inputs", s.operands.size(),
-                               call.inputs.size()));
+    return Invalid(fmt::format("the equation has {} operands, but the node has {} inputs",
+                               s.operands.size(), call.inputs.size()));
   }
   for (size_t i = 0; i < s.operands.size(); ++i) {
     const Shape& shape = call.inputs[i].type.shape;
     if (shape.size() != s.operands[i].size()) {
-      return Invalid(fmt::format("'{}' names {} axes, input {} has {}", s.operands[i],
+      return Invalid(fmt::format("'{}' names {} axes, but input {} has {}", s.operands[i],
                                  s.operands[i].size(), i, shape.size()));
     }
     for (size_t d = 0; d < shape.size(); ++d) {
@@ -229,7 +230,7 @@ absl::StatusOr<Subscripts> SubscriptsOf(const OpCall& call) {
     if (std::count(s.result.begin(), s.result.end(), letter) > 1)
       return Invalid(fmt::format("the result '{}' names '{}' twice", s.result, letter));
     if (!s.extents.contains(letter))
-      return Invalid(fmt::format("'{}' of the result is no operand's", letter));
+      return Invalid(fmt::format("'{}' of the result is in no operand", letter));
   }
   return s;
 }

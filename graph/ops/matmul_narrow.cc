@@ -23,18 +23,20 @@ absl::StatusOr<Types> InferMatMulNarrow(const OpCall& call) {
   const TensorType& a = call.inputs[0].type;
   const TensorType& w = call.inputs[1].type;
   const int64_t bits = call.Int("bits", 8);
-  if (bits != 8 && bits != kHalfBits) return Invalid(fmt::format("weights of {} bits", bits));
+  if (bits != 8 && bits != kHalfBits)
+    return Invalid(fmt::format("weights of {} bits are not supported, only of 4 and 8", bits));
   if (a.dtype != DType::kF32 || a.shape.size() < 2)
     return Invalid(fmt::format("it takes f32 of rank 2 or more, not {}", ToText(a)));
   if (w.shape.size() != 3 || (w.dtype != DType::kU8 && (w.dtype != DType::kI8 || bits != 8)))
-    return Invalid(fmt::format("weights {} of {} bits", ToText(w), bits));
+    return Invalid(fmt::format("the weights {} cannot hold numbers of {} bits", ToText(w), bits));
   if (a.shape.back() != w.shape[1] * w.shape[2] * PerByte(call))
-    return Invalid(fmt::format("weights {} of {} bits for {}", ToText(w), bits, ToText(a)));
+    return Invalid(
+        fmt::format("the weights {} of {} bits do not fit {}", ToText(w), bits, ToText(a)));
   const TensorType groups = {DType::kF32, {w.shape[0], w.shape[1]}};
   for (size_t i = 2; i < call.inputs.size(); ++i) {
     if (call.inputs[i].present && call.inputs[i].type != groups)
-      return Invalid(fmt::format("scale or offset {} for groups {}", ToText(call.inputs[i].type),
-                                 ToText(groups)));
+      return Invalid(fmt::format("scale or offset must be {}, not {}", ToText(groups),
+                                 ToText(call.inputs[i].type)));
   }
   Shape shape = a.shape;
   shape.back() = w.shape[0];

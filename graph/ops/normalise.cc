@@ -152,7 +152,7 @@ absl::StatusOr<Types> InferLrn(const OpCall& call) {
     return Invalid("it takes floats of rank 2 or more");
   const int64_t size = call.Int("size", 0);
   if (size < 1 || size > x.shape[1] + (int64_t{1} << 20))
-    return Invalid(fmt::format("a window of {} channels", size));
+    return Invalid(fmt::format("size {} is out of range", size));
   return Types{x};
 }
 

@@ -62,10 +62,11 @@ absl::StatusOr<Geometry> GeometryOf(const OpCall& call) {
   g.input = x.shape[2];
   g.hidden = r[2];
   if (call.Int("hidden_size", g.hidden) != g.hidden)
-    return Invalid(fmt::format("hidden_size is not the {} of R", g.hidden));
+    return Invalid(fmt::format("hidden_size must be {}, the last extent of R", g.hidden));
   const std::string direction = call.String("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
-    return Invalid(fmt::format("direction is '{}'", direction));
+    return Invalid(
+        fmt::format("direction must be forward, reverse or bidirectional, not '{}'", direction));
   }
   g.directions = direction == "bidirectional" ? 2 : 1;
   g.first_reverse = direction == "reverse";

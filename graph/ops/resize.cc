@@ -40,7 +40,7 @@ absl::Status CheckRule(const OpCall& call, const std::vector<double>& roi) {
   constexpr double kFar = 1e9;
   for (double edge : roi) {
     if (!(std::abs(edge) <= kFar))
-      return Invalid(fmt::format("a region of interest from or to {}", edge));
+      return Invalid(fmt::format("roi value {} is out of range", edge));
   }
   return absl::OkStatus();
 }
@@ -54,8 +54,8 @@ absl::StatusOr<Types> InferResize(const OpCall& call) {
   const std::string mode = call.String("mode", "nearest");
   if (sizes.size() != x.shape.size() || scales.size() != sizes.size() ||
       (!roi.empty() && roi.size() != 2 * sizes.size())) {
-    return Invalid(fmt::format("{} sizes and {} scales for rank {}", sizes.size(), scales.size(),
-                               x.shape.size()));
+    return Invalid(fmt::format("{} sizes and {} scales are given for an input of rank {}",
+                               sizes.size(), scales.size(), x.shape.size()));
   }
   if (mode != "nearest" && mode != "linear" && mode != "cubic")
     return Invalid(fmt::format("unknown mode '{}'", mode));
@@ -64,8 +64,8 @@ absl::StatusOr<Types> InferResize(const OpCall& call) {
   constexpr int64_t kMaxExtent = int64_t{1} << 20;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 1 || !(scales[i] > 0) || !std::isfinite(scales[i])) {
-      return Invalid(
-          fmt::format("axis {} is to have extent {} at scale {}", i, sizes[i], scales[i]));
+      return Invalid(fmt::format("axis {} cannot be resized to extent {} with scale {}", i,
+                                 sizes[i], scales[i]));
     }
     if ((sizes[i] != x.shape[i] || scales[i] != 1) && std::max(sizes[i], x.shape[i]) > kMaxExtent) {
       return Invalid(fmt::format("axis {} of extent {} is too long to be resized", i, sizes[i]));

@@ -29,7 +29,7 @@ absl::StatusOr<Types> InferGridSample(const OpCall& call) {
   const size_t rank = x.shape.size();
   if (rank < 3 || grid.shape.size() != rank || grid.shape[0] != x.shape[0] ||
       grid.shape[rank - 1] != static_cast<int64_t>(rank) - 2) {
-    return Invalid(fmt::format("a grid of {} for {}", ToText(grid), ToText(x)));
+    return Invalid(fmt::format("the grid {} does not fit the input {}", ToText(grid), ToText(x)));
   }
   const std::string mode = call.String("mode", "linear");
   const std::string padding = call.String("padding", "zeros");
@@ -160,8 +160,8 @@ absl::StatusOr<Types> InferRoiAlign(const OpCall& call) {
   if (x.shape.size() != 4 || rois.shape.size() != 2 || rois.shape[1] != 4 ||
       batch.shape != Shape{rois.shape[0]} || !ir::IsInteger(batch.dtype) || rois.dtype != x.dtype ||
       !ir::IsFloat(x.dtype)) {
-    return Invalid(
-        fmt::format("regions {} of images {} for {}", ToText(rois), ToText(batch), ToText(x)));
+    return Invalid(fmt::format("rois {} and batch_indices {} do not fit the input {}", ToText(rois),
+                               ToText(batch), ToText(x)));
   }
   const std::string mode = call.String("mode", "avg");
   constexpr int64_t kMax = int64_t{1} << 16;
@@ -170,8 +170,8 @@ absl::StatusOr<Types> InferRoiAlign(const OpCall& call) {
   const int64_t samples = call.Int("samples", 1);
   if ((mode != "avg" && mode != "max") || height < 1 || width < 1 || samples < 1 || height > kMax ||
       width > kMax || samples > kMax) {
-    return Invalid(
-        fmt::format("mode '{}' with {} x {} bins of {} samples", mode, height, width, samples));
+    return Invalid(fmt::format("mode '{}', output {} x {} or sampling_ratio {} is out of range",
+                               mode, height, width, samples));
   }
   return Types{{x.dtype, {rois.shape[0], x.shape[1], height, width}}};
 }

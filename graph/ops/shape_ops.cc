@@ -124,7 +124,8 @@ absl::StatusOr<Types> InferTile(const OpCall& call) {
   TensorType result = call.inputs[0].type;
   const Shape repeats = call.Ints("repeats");
   if (repeats.size() != result.shape.size()) {
-    return Invalid(fmt::format("{} repeats for rank {}", repeats.size(), result.shape.size()));
+    return Invalid(fmt::format("{} repeats are given for an input of rank {}", repeats.size(),
+                               result.shape.size()));
   }
   for (size_t i = 0; i < repeats.size(); ++i) {
     if (repeats[i] < 0 || __builtin_mul_overflow(result.shape[i], repeats[i], &result.shape[i])) {

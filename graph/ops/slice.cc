@@ -26,7 +26,7 @@ absl::StatusOr<Types> InferSlice(const OpCall& call) {
     const __int128 last = starts[i] + static_cast<__int128>(sizes[i] - 1) * steps[i];
     if (sizes[i] < 0 || (sizes[i] > 0 && (starts[i] < 0 || starts[i] >= x.shape[i] || last < 0 ||
                                           last >= x.shape[i]))) {
-      return Invalid(fmt::format("slice start={} step={} size={} leaves axis {} of extent {}",
+      return Invalid(fmt::format("slice start={} step={} size={} goes beyond axis {} of extent {}",
                                  starts[i], steps[i], sizes[i], i, x.shape[i]));
     }
   }
@@ -50,8 +50,8 @@ absl::StatusOr<Types> InferPad(const OpCall& call) {
   const Shape end = call.Ints("end");
   const std::string mode = call.String("mode", "constant");
   if (begin.size() != result.shape.size() || end.size() != result.shape.size()) {
-    return Invalid(
-        fmt::format("{} and {} pads for rank {}", begin.size(), end.size(), result.shape.size()));
+    return Invalid(fmt::format("{} pads are given for an input of rank {}",
+                               begin.size() + end.size(), result.shape.size()));
   }
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
     return Invalid(fmt::format("unknown mode '{}'", mode));

@@ -13,8 +13,8 @@ using ir::Expr;
 absl::StatusOr<DataLayout> DataLayout::Of(const OpCall& call) {
   const size_t rank = call.inputs[0].type.shape.size();
   if (rank < 3 || rank > 5) {
-    return Invalid(fmt::format(
-        "a window slides over 1 to 3 spatial axes: the input must have rank 3 to 5, not {}", rank));
+    return Invalid(
+        fmt::format("the input must have rank 3 to 5 (1 to 3 spatial axes), not {}", rank));
   }
   const std::string layout = call.String("layout", "nchw");
   if (layout == "nchw") return DataLayout{1, 2};
@@ -41,8 +41,9 @@ absl::Status SetOutput(WindowAxis& axis, Rounding rounding) {
   // More would be work on nothing but padding, and tables and loops as long as it.
   constexpr int64_t kMostPadding = int64_t{1} << 20;
   if (axis.pad_begin > kMostPadding || axis.pad_end > kMostPadding) {
-    return Invalid(fmt::format("pads of {} and {} around an extent of {}: at most {} are handled",
-                               axis.pad_begin, axis.pad_end, axis.input, kMostPadding));
+    return Invalid(
+        fmt::format("pads {} and {} around extent {} are too large; at most {} are supported",
+                    axis.pad_begin, axis.pad_end, axis.input, kMostPadding));
   }
   using Wide = __int128;
   const Wide padded = Wide{axis.input} + axis.pad_begin + axis.pad_end;
@@ -50,7 +51,7 @@ absl::Status SetOutput(WindowAxis& axis, Rounding rounding) {
   const Wide room = padded - span;
   if (room < 0 && rounding == Rounding::kFloor) {
     return Invalid(fmt::format(
-        "a window of {} with dilation {} does not fit the input extent {} with pads {} and {}",
+        "a kernel of size {} with dilation {} does not fit the input extent {} with pads {} and {}",
         axis.kernel, axis.dilation, axis.input, axis.pad_begin, axis.pad_end));
   }
   const Wide rest = rounding == Rounding::kCeil ? axis.stride - 1 : 0;
@@ -73,7 +74,8 @@ absl::StatusOr<std::vector<WindowAxis>> WindowAxes(const OpCall& call, const Dat
   const Shape& x = call.inputs[0].type.shape;
   const size_t count = x.size() - 2;
   if (kernel.size() != count)
-    return Invalid(fmt::format("the window has {} axes, the input {}", kernel.size(), count));
+    return Invalid(fmt::format("kernel_shape has {} values, but the input has {} spatial axes",
+                               kernel.size(), count));
   HONE_ASSIGN_OR_RETURN(const Shape strides, PerAxis(call, "strides", count, 1));
   HONE_ASSIGN_OR_RETURN(const Shape dilations, PerAxis(call, "dilations", count, 1));
   HONE_ASSIGN_OR_RETURN(const Shape pads, PerAxis(call, "pads", 2 * count, 0));

@@ -96,9 +96,10 @@ std::vector<BadModel> BadModels() {
          graph::SetInts(pool, "kernel_shape", {int64_t{1} << 30, 1});
          graph::SetInts(pool, "pads", {(int64_t{1} << 30) - 1, 0, (int64_t{1} << 30) - 1, 0});
        },
-       "pads of 1073741823 and 1073741823 around an extent of 2: at most 1048576 are handled"},
+       "pads 1073741823 and 1073741823 around extent 2 are too large; at most 1048576 are "
+       "supported"},
       {"AnOutputNobodyMakes", [](OnnxModel& m) { m.Node("Relu", {"x"}, {"z"}); },
-       "nobody makes the output 'y'"},
+       "no node makes the output 'y'"},
       {"AnIndexOutOfRange",
        [](OnnxModel& m) {
          m.Ints("i", {0, 2});

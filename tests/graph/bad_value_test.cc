@@ -186,13 +186,13 @@ std::vector<BadValue> BadNumbers() {
          SetInts(node, "strides", {int64_t{1} << 31, 1});
          SetInts(node, "output_shape", {1, 1});
        },
-       "an output extent of the strides and dilations overflows"},
+       "strides and dilations make an output extent that overflows"},
       {"ConvTransposeStride",
        [](OnnxModel& m) {
          m.Zeros("w", {4, 1, 2, 2});
          SetInts(AddOp(m, "ConvTranspose", {"w"}), "strides", {int64_t{1} << 31, 1});
        },
-       "stride 2147483648 for a window of 2: at most 1048576"},
+       "stride 2147483648 is too large for kernel size 2; it may exceed it by at most 1048576"},
       {"NormOfZero",
        [](OnnxModel& m) {
          onnx::NodeProto& node = AddOp(m, "LpPool");
@@ -207,7 +207,7 @@ std::vector<BadValue> BadNumbers() {
          AddScalar(m, "c", 1);
          m.Node("Range", {"a", "b", "c"}, {"y"});
        },
-       "no range leads from 0 to nan by 1"},
+       "start 0, limit nan and delta 1 make no range"},
       {"ResizeOfTooManyNeighbours",
        [](OnnxModel& m) {
          m.Input("l", {"1", "1", "1048576", "4"}).Ints("s", {1, 1, 3, 4});
@@ -227,7 +227,7 @@ std::vector<BadValue> BadNumbers() {
          SetString(AddOp(m, "Resize", {"r", "", "s"}), "coordinate_transformation_mode",
                    "tf_crop_and_resize");
        },
-       "a region of interest from or to nan"},
+       "roi value nan is out of range"},
       {"StftWindowOfAnotherType", [](OnnxModel& m) { AddStft(m, 2, TensorProto::DOUBLE); },
        "different types f32 and f64"},
       {"StftFrames", [](OnnxModel& m) { AddStft(m, 4096, TensorProto::FLOAT); },

@@ -141,7 +141,7 @@ TEST(FailedNodesTest, ForeignOperatorsNameOnnxsOwnOrSayThatThereAreNone) {
   EXPECT_EQ(ForeignError("com.microsoft", "SkipLayerNormalization"),
             "node y (com.microsoft::SkipLayerNormalization) of f32[2,3]: no such operator in Hone; "
             "ONNX's own Add, LayerNormalization do the same; ONNX Runtime's optimiser writes "
-            "it: give the model from before, or save it at their level BASIC");
+            "it: compile the original model, or optimise at level ORT_ENABLE_BASIC only");
   EXPECT_THAT(ForeignError("com.microsoft", "QLinearWhere"),
               HasSubstr("quant_format=QuantFormat.QDQ"));
   EXPECT_THAT(

@@ -149,7 +149,7 @@ TEST(ImportTest, DamagedGraphsAreRefusedWithTheReason) {
       }),
       HasSubstr("reads 'w', but that is no graph input, no initialiser and no node makes it"));
   EXPECT_THAT(one([](OnnxModel& m) { m.Node("Relu", {"x"}, {"z"}); }),
-              HasSubstr("nobody makes the output 'y'"));
+              HasSubstr("no node makes the output 'y'"));
   EXPECT_THAT(one([](OnnxModel& m) {
                 m.Node("Relu", {"x"}, {"y"});
                 m.Node("Abs", {"x"}, {"y"});
@@ -171,7 +171,7 @@ TEST(ImportTest, DamagedGraphsAreRefusedWithTheReason) {
                 m.graph().mutable_initializer(0)->set_dims(0, 5);
                 m.Node("Add", {"x", "w"}, {"y"});
               }),
-              HasSubstr("initialiser 'w': f32[5,3] takes 60 bytes, its data have 24"));
+              HasSubstr("initialiser 'w': f32[5,3] takes 60 bytes, but its data have 24"));
   EXPECT_THAT(one([](OnnxModel& m) { m.Node("Cast", {"x"}, {"y"}); }),
               HasSubstr("attribute 'to' is missing"));
 }
@@ -241,13 +241,13 @@ TEST(ImportTest, OldOperatorSetsImportWhatMeansTheSame) {
   OnnxModel training(5);
   training.Input("x", {"2"}).Output("y");
   training.Node("Dropout", {"x"}, {"y"});
-  EXPECT_THAT(training.Error(), HasSubstr("training: is_test is not 1"));
+  EXPECT_THAT(training.Error(), HasSubstr("training mode (is_test is not 1) is not supported"));
 
   OnnxModel statistics(6);  // outputs of training do not make it train
   statistics.Input("x", {"2", "3"}).Output("y").Zeros("p", {3});
   SetInt(statistics.Node("BatchNormalization", {"x", "p", "p", "p", "p"}, {"y", "m", "v"}),
          "is_test", 1);
-  EXPECT_THAT(statistics.Error(), HasSubstr("outputs of training, but it does not train"));
+  EXPECT_THAT(statistics.Error(), HasSubstr("exists in training mode only"));
 }
 
 TEST(ImportTest, AnOperatorOfALaterSetIsRefusedWithTheOneItNeeds) {
@@ -255,8 +255,9 @@ TEST(ImportTest, AnOperatorOfALaterSetIsRefusedWithTheOneItNeeds) {
   model.Input("x", {"1", "1", "2", "2"}).Output("y");
   model.Node("Tile", {"x", "x", "x"}, {"y"}).set_name("tiles");
   EXPECT_EQ(model.Error(),
-            "node tiles (Tile) of f32[1,1,2,2], f32[1,1,2,2], f32[1,1,2,2]: Hone has it from "
-            "operator set 6 on, this model is of 5; onnx.version_converter converts models");
+            "node tiles (Tile) of f32[1,1,2,2], f32[1,1,2,2], f32[1,1,2,2]: Hone "
+            "supports it from operator set 6 on, but this model uses 5; convert the model with "
+            "onnx.version_converter");
 }
 
 TEST(ImportTest, InitialisersThatAreInputsTooAreConstants) {
@@ -377,7 +378,8 @@ TEST(ImportTest, ExternalDataMustBeWholeAndBesideTheModel) {
   };
   EXPECT_EQ(import("w.data", "8"), "ok");
   EXPECT_THAT(import("w.data", "16"),
-              HasSubstr("24 bytes at 16 of 'w.data', which has 32: is the file complete?"));
+              HasSubstr("the tensor needs 24 bytes at offset 16 of 'w.data', but the file has 32 "
+                        "bytes: is it complete?"));
   EXPECT_THAT(import("w.data", "-1"), HasSubstr("not a number of bytes"));
   EXPECT_THAT(import("missing", "0"), HasSubstr("keep the .data file beside the model"));
   EXPECT_THAT(import("../w.data", "0"), HasSubstr("must be a file beside the model"));

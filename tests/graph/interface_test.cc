@@ -86,9 +86,10 @@ TEST(InterfaceTest, ADimensionThatIsAFormulaFollows) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(graph->values[static_cast<size_t>(graph->inputs[1])].type.shape,
             (std::vector<int64_t>{1, 17}));
-  EXPECT_EQ(model.Error({.dims = {{"past_length", 16}}, .shapes = {{"mask", {1, 20}}}}),
-            "dimension 'past_length + 1' is given as 20, but is 17 with 'past_length' = 16: give "
-            "one of them another size");
+  EXPECT_EQ(
+      model.Error({.dims = {{"past_length", 16}}, .shapes = {{"mask", {1, 20}}}}),
+      "dimension 'past_length + 1' is given as 20, but must be 17 with 'past_length' = 16: give "
+      "one of them another size");
   EXPECT_EQ(model.Error({.dims = {{"past_length", 16}, {"past_length + 1", 17}}}), "ok");
 }
 
@@ -116,7 +117,7 @@ TEST(InterfaceTest, FormulasAreThoseOfTheModelsOwnNames) {
   OnnxModel quotient;
   quotient.Input("x", {"n"}).Input("half", {"n - 8"}).Output("y").Node("Relu", {"x"}, {"y"});
   EXPECT_EQ(quotient.Error({.dims = {{"n", 3}}}),
-            "dimension 'n - 8' has no size with 'n' = 3: give other sizes");
+            "dimension 'n - 8' has no valid size with 'n' = 3: give other sizes");
 }
 
 TEST(InterfaceTest, AnOutputThatIsListedTwiceIsGivenOnce) {
@@ -134,7 +135,7 @@ TEST(InterfaceTest, OptionsThatFitNothingAreRefused) {
   EXPECT_EQ(Symbolic().Error({.shapes = {{"z", {1}}}}),
             "--shape z: the model has no such input; it has: m, x");
   EXPECT_THAT(Symbolic().Error({.shapes = {{"x", {2, 5}}}}),
-              HasSubstr("--shape of input 'x' is [2,5], the model says [batch,seq,4]"));
+              HasSubstr("--shape of input 'x' is [2,5], but the model declares [batch,seq,4]"));
   EXPECT_THAT(Symbolic().Error({.dims = {{"seq", 7}}, .shapes = {{"x", {2, 5, 4}}}}),
               HasSubstr("makes dimension 'seq' 5, but it is 7 already"));
 }
