@@ -32,14 +32,14 @@ inline constexpr std::array kBenchOwn = {
     OptionSpec{.name = "load",
                .kind = ValueKind::kInteger,
                .argument = "N",
-               .help = "Run N processes beside that keep a CPU busy each",
+               .help = "Also run N processes that each keep a CPU busy",
                .default_text = "0",
                .low = 0,
                .high = 1024},
     kThreads,
     OptionSpec{.name = "profile",
-               .help = "Also tell the time of each kernel, with FLOP, bytes and "
-                       "share of what the machine can do"},
+               .help = "Also print the time of each kernel, with FLOP, bytes and share of what the "
+                       "machine can do"},
     kInputsOrDrawn,
     kInput,
     kOutputs,
@@ -49,7 +49,7 @@ inline constexpr std::array kBenchOwn = {
                .help = "Seed of inputs that are not given",
                .default_text = "0",
                .low = 0},
-    OptionSpec{.name = "unpinned", .help = "Leave threads on the CPUs that the system chooses"},
+    OptionSpec{.name = "unpinned", .help = "Let the system choose the CPUs of threads"},
     kTarget,
 };
 inline constexpr auto kBenchOptions = Joined(kBenchOwn, kModelOptions, kLookUpOptions);

@@ -42,10 +42,9 @@ absl::Status CheckFinite(const std::string& where, const graph::TensorData& tens
   for (int64_t i = 0; i < tensor.type.NumElements(); ++i) {
     const double value = tensor.DoubleAt(i);
     if (std::isfinite(value)) continue;
-    return Invalid(
-        fmt::format("{}: element {} is {}; ranges cannot follow from that: leave such "
-                    "samples out",
-                    where, i, value));
+    return Invalid(fmt::format(
+        "{}: element {} is {}; no range can be calibrated with it: leave such samples out", where,
+        i, value));
   }
   return absl::OkStatus();
 }
@@ -65,10 +64,9 @@ absl::StatusOr<int64_t> RunsIn(const std::string& where, const graph::TensorData
   const bool same_rest = have.size() == wanted.size() && !have.empty() &&
                          std::equal(have.begin() + 1, have.end(), wanted.begin() + 1);
   if (same_rest && wanted[0] > 0 && have[0] % wanted[0] == 0) return have[0] / wanted[0];
-  return Invalid(
-      fmt::format("{} is {}, the model wants {}, or several of these behind each other "
-                  "along the first axis",
-                  where, graph::ToText(tensor.type), graph::ToText(spec.type)));
+  return Invalid(fmt::format(
+      "{} is {}, the model wants {}, or several of these concatenated along the first axis", where,
+      graph::ToText(tensor.type), graph::ToText(spec.type)));
 }
 
 graph::TensorData Part(const graph::TensorData& tensor, const graph::TensorType& type,
@@ -129,7 +127,7 @@ absl::StatusOr<CalibrationSet> ReadCalibration(const std::vector<std::string>& p
     HONE_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(path));
     for (const std::string& file : files) HONE_RETURN_IF_ERROR(AddFile(file, specs, set));
   }
-  if (set.runs.empty()) return Invalid("--calibrate: there are no data");
+  if (set.runs.empty()) return Invalid("--calibrate: the files hold no data");
   return set;
 }
 

@@ -14,7 +14,7 @@ namespace hone::client {
 /// Data that a model is run on to learn its ranges and errors.
 struct CalibrationSet {
   std::vector<NamedTensors> runs;  ///< the model's inputs, in its order; never empty
-  bool drawn = false;              ///< from a seed: nobody gave any
+  bool drawn = false;              ///< random, from a seed: the user gave no data
 };
 
 /// Archives of the inputs by name, each a file or all .npz of a folder in the order of their names.

@@ -42,12 +42,12 @@ std::string RungsText(const compiler::CompileReport& report) {
                         report.images > 1 ? "one after the other" : "together", report.batch_why);
   }
   if (!report.branches_why.empty()) {
-    text += fmt::format("branches: of {} forks {} run side by side: {}\n", report.possible_forks,
-                        report.forks, report.branches_why);
+    text += fmt::format("branches: {} of {} forks run side by side: {}\n", report.forks,
+                        report.possible_forks, report.branches_why);
   }
   if (!report.cascades.why.empty()) {
-    text += fmt::format("cascades: of {} chains of layers {} run in bands: {}\n",
-                        report.cascades.possible, report.cascades.joined, report.cascades.why);
+    text += fmt::format("cascades: {} of {} chains of layers run in bands: {}\n",
+                        report.cascades.joined, report.cascades.possible, report.cascades.why);
   }
   return text;
 }
@@ -58,7 +58,7 @@ std::string NoisyText(const compiler::CompileReport& report) {
       report.kernels, [](const compiler::KernelReport& kernel) { return kernel.noisy; });
   if (noisy == 0) return "";
   return fmt::format(
-      "{} of {} kernels rest on measurements beside other programs; `hone tune` on a quiet machine "
+      "{} of {} kernels were measured while other programs ran; `hone tune` on a quiet machine "
       "measures them again\n",
       noisy, report.kernels.size());
 }
@@ -105,7 +105,8 @@ std::string PredictedText(const compiler::CompileReport& report) {
   std::string text;
   if (predicted > 0) {
     text += fmt::format(
-        "{} of {} kernels rest on predictions of the analytic model; nobody measured them\n",
+        "{} of {} kernels have schedules that the analytic model predicted; none of them was "
+        "measured\n",
         predicted, report.kernels.size());
   }
   if (unused > 0) {

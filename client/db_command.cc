@@ -48,7 +48,7 @@ absl::StatusOr<ListForm> FormOf(const CommandContext& context) {
   if (context.json() || form == "json") return ListForm::kJson;
   if (form.empty()) return ListForm::kTable;
   if (form == "wide") return ListForm::kWide;
-  return Usage(fmt::format("\"{}\" is no form of this list: -o takes wide or json", form));
+  return Usage(fmt::format("-o takes wide or json for this list, not \"{}\"", form));
 }
 
 /// A list in the form that was asked for.
@@ -165,7 +165,9 @@ absl::Status Best(CommandContext& context, const NamedLog& named) {
 absl::Status Export(CommandContext& context, const NamedLog& named) {
   const std::string output = context.arguments.TextOr("output", "");
   if (context.json() && output.empty()) {
-    return Usage("an export is one object a line; with --json name a file for it with --output");
+    return Usage(
+        "hone db export prints one JSON object a line; with --json, name a file for them with "
+        "--output");
   }
   if (!output.empty()) HONE_RETURN_IF_ERROR(CheckOutput(output, {named.file}));
   HONE_ASSIGN_OR_RETURN(const auto log, OpenUserLog(named.file, {}, named.line));
@@ -204,8 +206,9 @@ absl::Status Merge(CommandContext& context, const NamedLog& named) {
   }
   const int64_t damaged = from->damaged_facts();
   if (damaged + report.dropped > 0) {
-    context.err << fmt::format("left out: {} damaged facts of '{}', {} that name them\n", damaged,
-                               other, report.dropped);
+    context.err << fmt::format(
+        "left out: {} damaged facts of '{}', and {} facts that refer to them\n", damaged, other,
+        report.dropped);
   }
   context.json_result = JsonText(ordered_json({{"log", named.name},
                                                {"from", other},
@@ -215,8 +218,8 @@ absl::Status Merge(CommandContext& context, const NamedLog& named) {
                                                {"dropped", report.dropped},
                                                {"conflicts", conflicts}}));
   if (!context.json()) {
-    context.out << fmt::format("{} facts of {} added to {}, {} were there\n", report.added, other,
-                               named.name, report.known);
+    context.out << fmt::format("{} facts of {} added to {}, {} were there already\n", report.added,
+                               other, named.name, report.known);
   }
   return absl::OkStatus();
 }
@@ -361,8 +364,8 @@ absl::Status OfServer(CommandContext& context, const Action& action) {
   const Arguments& arguments = context.arguments;
   if (!action.of_server) {
     return Usage(
-        fmt::format("a server's log is written by honed alone and its audit read beside "
-                    "it: hone db {} takes a file, not --server",
+        fmt::format("hone db {} takes a log file, not --server: only honed writes a server's log, "
+                    "and its audit is read on its machine",
                     action.name));
   }
   if (arguments.Has("LOG") || arguments.GivenOnLine("db")) {

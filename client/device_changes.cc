@@ -41,16 +41,17 @@ absl::StatusOr<std::string> DeviceChangesText(db::Database& log,
     if (FactOf(known.fingerprint, "uuid") != uuid) return absl::OkStatus();
     const std::string_view old_driver = FactOf(known.fingerprint, "driver");
     if (old_driver != driver) {
-      lines.insert(fmt::format(
-          "note: the log has times of this GPU with the driver '{}', which is '{}' now\n",
-          old_driver, driver));
+      lines.insert(
+          fmt::format("note: the log has times of this GPU that were measured with driver '{}'; "
+                      "its driver is '{}' now\n",
+                      old_driver, driver));
     }
     const double old_watts = WattsOf(FactOf(known.fingerprint, "power limit"));
     const double watts = WattsOf(limit);
     if (old_watts > 0 && watts > 0 && std::abs(watts / old_watts - 1) > kDrift) {
       lines.insert(
-          fmt::format("note: the log has times of this GPU with a power limit of {} W, which is {} "
-                      "W now\n",
+          fmt::format("note: the log has times of this GPU that were measured with a power limit "
+                      "of {} W; its limit is {} W now\n",
                       old_watts, watts));
     }
     return absl::OkStatus();

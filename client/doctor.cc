@@ -114,12 +114,12 @@ Finding CheckSandbox() {
   const int set = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, nullptr);
   const int reason = errno;
   if (set != 0 && reason == EFAULT) return Good("sandbox", "seccomp filters work");
-  return {
-      "sandbox", Health::kFault,
-      reason == EINVAL ? "this kernel has no seccomp filters"
-                       : fmt::format("seccomp filters are refused here: {}", std::strerror(reason)),
-      "candidates run sandboxed only: use a kernel with CONFIG_SECCOMP_FILTER, or a container that "
-      "does not forbid it"};
+  return {"sandbox", Health::kFault,
+          reason == EINVAL
+              ? "this kernel has no seccomp filters"
+              : fmt::format("seccomp filters are refused here: {}", std::strerror(reason)),
+          "candidates run in a sandbox only: use a kernel with CONFIG_SECCOMP_FILTER, or a "
+          "container that allows seccomp filters"};
 }
 
 Finding CheckCache(const std::string& folder) {

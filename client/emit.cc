@@ -31,10 +31,9 @@ absl::StatusOr<std::string> FindRuntimeArchive() {
   const fs::path path =
       self.parent_path().parent_path() / "libexec" / "hone" / "libhone_embedded.a";
   if (fs::exists(path, error)) return path.string();
-  return absl::NotFoundError(
-      fmt::format("'{}' is missing, which --emit so puts into the library; build or install all of "
-                  "Hone again",
-                  path.string()));
+  return absl::NotFoundError(fmt::format(
+      "'{}' is missing, which --emit so links into the library; build or install all of Hone again",
+      path.string()));
 }
 
 absl::Status LinkModelLibrary(const std::string& object, const std::string& name,
@@ -75,9 +74,9 @@ absl::StatusOr<EmitOptions> ReadEmit(const Arguments& arguments) {
       emit.header = true;
     } else {
       return WithExitCode(
-          absl::InvalidArgumentError(fmt::format(
-              "--emit: there is no \"{}\"; a list of so, object and header, as in so,header",
-              word)),
+          absl::InvalidArgumentError(fmt::format("--emit takes a list of so, object and header, as "
+                                                 "in so,header; \"{}\" is none of them",
+                                                 word)),
           ExitCode::kUsage);
     }
   }
@@ -93,10 +92,9 @@ absl::Status CheckEmit(const EmitOptions& emit, const std::string& package_path,
     const std::string path = Beside(package_path, ending);
     if (path == package_path) {
       return WithExitCode(
-          absl::InvalidArgumentError(fmt::format(
-              "--emit writes '{}' beside the package, and the package has this name itself; call "
-              "it '{}' with --output",
-              path, Beside(package_path, ".hone"))),
+          absl::InvalidArgumentError(fmt::format("--emit would write '{}' over the package of the "
+                                                 "same name; call it '{}' with --output",
+                                                 path, Beside(package_path, ".hone"))),
           ExitCode::kUsage);
     }
     HONE_RETURN_IF_ERROR(CheckOutput(path, inputs));

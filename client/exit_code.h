@@ -33,7 +33,7 @@ inline constexpr int kNumExitCodes = 12;
 /// Gives an error this exit code whatever its status code says; ok stays ok.
 absl::Status WithExitCode(absl::Status status, ExitCode code);
 
-/// Whether WithExitCode gave it one: whoever knew most has spoken, and further up nobody maps it.
+/// Whether WithExitCode gave it one. Callers further up must then keep it.
 bool HasExitCode(const absl::Status& status);
 
 /// The one mapping: the code given by WithExitCode, else by the status code. InvalidArgument,

@@ -84,9 +84,10 @@ absl::StatusOr<std::vector<Task>> TasksOfModel(CommandContext& context, const st
 absl::StatusOr<Task> TaskOfLog(const Arguments& arguments, db::Database& log,
                                const TraceChoice& choice, const std::string& prefix) {
   if (!choice.HasLog()) {
-    return absl::NotFoundError(fmt::format(
-        "'{}' is no file, and there is no log{} that would have tasks; `hone tune MODEL` makes one",
-        prefix, choice.missing.empty() ? "" : fmt::format(" '{}'", choice.missing)));
+    return absl::NotFoundError(
+        fmt::format("'{}' is not a file, and there is no log{} in which a task could be looked up; "
+                    "`hone tune MODEL` makes one",
+                    prefix, choice.missing.empty() ? "" : fmt::format(" '{}'", choice.missing)));
   }
   const std::string& path = choice.path;
   std::vector<db::WorkloadRow> found;
@@ -95,10 +96,10 @@ absl::StatusOr<Task> TaskOfLog(const Arguments& arguments, db::Database& log,
     return absl::OkStatus();
   }));
   if (found.empty()) {
-    return absl::NotFoundError(fmt::format(
-        "'{0}' is no file, and log '{1}' has no task whose hash begins so; `hone explain MODEL "
-        "--db {1}` lists a model's tasks",
-        prefix, path));
+    return absl::NotFoundError(
+        fmt::format("'{0}' is not a file, and no task of log '{1}' has a hash that begins with it; "
+                    "`hone explain MODEL --db {1}` lists a model's tasks",
+                    prefix, path));
   }
   if (found.size() > 1) {
     return absl::NotFoundError(

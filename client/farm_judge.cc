@@ -120,8 +120,8 @@ absl::StatusOr<FarmJudgement> FarmJudge::Run(const std::function<bool()>& stop) 
   std::set<std::string> losing;
   for (const Hash128& hash : first.losing) losing.insert(hash.ToHex());
   context_.err << fmt::format(
-                      "comparing the whole model: {} of {} kernels were slower in it; "
-                      "once more with these by default\n",
+                      "comparing the whole model: {} of {} kernels were slower in it; comparing "
+                      "again with their default schedules\n",
                       losing.size(), question.tuned.size())
                << std::flush;
   WithDefaults fewer(known, losing);

@@ -13,7 +13,7 @@
 
 namespace hone::client {
 
-/// What a farm says of a whole model.
+/// The result of comparing a whole model on a farm.
 struct FarmJudgement {
   std::optional<db::ModelVerdict> verdict;
   std::string skipped;  ///< why there is none
@@ -38,8 +38,8 @@ absl::StatusOr<FarmJudgement> AwaitJudgement(CommandContext& context, ServerConn
 /// After a session has finished: compiles the model with default schedules and with those that the
 /// server knows, leaves both packages there without their constants, and waits until a device of
 /// the session's class has run them in turns. Kernels that lose there are put back, and the verdict
-/// is of the model without them, unless that is slower. A failure is no failure of the tuning: it
-/// is said in `skipped`. `stop`, asked all the time: nobody waits any more.
+/// is of the model without them, unless that is slower. A failure does not fail the tuning;
+/// `skipped` says why there is no verdict. `stop` is polled, and true ends the wait.
 FarmJudgement JudgeOnServer(CommandContext& context, const ServerAddress& address,
                             const proto::SessionSpec& spec, const proto::SessionInfo& session,
                             const std::function<bool()>& stop);

@@ -14,7 +14,7 @@ inline constexpr std::array kSessionPositionals = {
                    .choices = "list|show|watch|cancel"},
     PositionalSpec{.name = "SESSION",
                    .kind = ValueKind::kText,
-                   .help = "show, watch, cancel: how its id begins",
+                   .help = "show, watch, cancel: its id, or the first digits",
                    .required = false},
 };
 inline constexpr std::array kDevicePositionals = {
@@ -24,7 +24,7 @@ inline constexpr std::array kDevicePositionals = {
                    .choices = "list|drain|undrain|probe"},
     PositionalSpec{.name = "DEVICE",
                    .kind = ValueKind::kText,
-                   .help = "drain, undrain, probe: how WORKER/DEVICE begins",
+                   .help = "drain, undrain, probe: WORKER/DEVICE, or how it begins",
                    .required = false},
 };
 inline constexpr OptionSpec kListFormat = {.name = "format",
@@ -41,7 +41,7 @@ inline constexpr std::array kSessionOptions = {
     OptionSpec{.name = "all",
                .letter = 'a',
                .kind = ValueKind::kFlag,
-               .help = "list: all sessions, not the latest 100 alone"},
+               .help = "list: all sessions, not only the latest 100"},
     kServer, kTls, kInsecureLoopback};
 inline constexpr std::array kDeviceOptions = {kListFormat, kServer, kTls, kInsecureLoopback};
 
@@ -49,9 +49,9 @@ inline constexpr CommandSpec kSessionCommand = {
     .name = "session",
     .summary = "List, show, watch or cancel the tuning sessions of a farm",
     .description =
-        "list prints the latest 100 sessions, with --all every one; show one of them; watch "
-        "follows it to its end, as `hone tune --server` does; cancel takes its work back and ends "
-        "it. What was measured stays in the log.",
+        "list prints the latest 100 sessions, with --all every one; show prints one; watch follows "
+        "it to its end, as `hone tune --server` does; cancel ends it. What was measured stays in "
+        "the log.",
     .positionals = kSessionPositionals,
     .options = kSessionOptions,
     .example = "hone session list --server tuner:7421 --tls me"};
@@ -59,10 +59,10 @@ inline constexpr CommandSpec kDeviceCommand = {
     .name = "device",
     .summary = "List, drain, undrain or probe the devices of a farm",
     .description =
-        "list prints every worker's device with its state; drain lets it finish what it has "
-        "and gives it nothing more; undrain ends that; probe has its worker measure what it "
-        "can do at most, and gives a quarantined or lost one that is as good as its class work "
-        "again. All but list take an admin's certificate.",
+        "list prints every worker's device with its state; drain lets a device finish what it has "
+        "and gives it no more work; undrain gives it work again; probe measures its peak rates, "
+        "and gives a quarantined or lost device that is as fast as its class work again. All but "
+        "list need an admin's certificate.",
     .positionals = kDevicePositionals,
     .options = kDeviceOptions,
     .example = "hone device list --server tuner:7421 --tls me"};

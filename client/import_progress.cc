@@ -21,7 +21,7 @@ void ImportProgress::Show(const std::string& node, int64_t done, int64_t total) 
     begin_ns_ = now_ns;
   }
   if (done == 0 || now_ns < *next_ns_) return;
-  std::string line = fmt::format("writing out loop {}: {}", node, done);
+  std::string line = fmt::format("unrolling loop {}: {}", node, done);
   if (total >= done) {
     const double left_ns = static_cast<double>(now_ns - begin_ns_) / static_cast<double>(done) *
                            static_cast<double>(total - done);

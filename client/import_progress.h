@@ -10,9 +10,8 @@
 
 namespace hone::client {
 
-/// Tells how far the import of a model is whose loops are written out iteration by iteration, once
-/// it has taken two seconds: on a terminal in a line that it replaces and takes away at the end,
-/// else in a line now and then.
+/// Shows the progress of an import that unrolls loops, once it has taken two seconds: on a terminal
+/// in a line that it replaces and takes away at the end, else in a line now and then.
 class ImportProgress {
  public:
   /// `is_terminal`: whether `err` is one. All outlive the object.
@@ -22,7 +21,7 @@ class ImportProgress {
   ImportProgress(const ImportProgress&) = delete;
   ImportProgress& operator=(const ImportProgress&) = delete;
 
-  /// `done` of `total` iterations (-1: unknown) of this loop are written out.
+  /// `done` of `total` iterations (-1: unknown) of this loop are unrolled.
   void Show(const std::string& node, int64_t done, int64_t total);
 
  private:

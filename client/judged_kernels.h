@@ -33,13 +33,13 @@ class WithWinners final : public compiler::TraceSource {
   const std::map<std::string, std::string> traces_;
 };
 
-/// What whole models told, step by step.
+/// What the comparisons of whole models found, step by step.
 class JudgedKernels {
  public:
   /// The first comparison: `changed` are the Traces of the tuned model that are not the default's.
   /// Those of `losing` are suspects from then on.
   void Compared(std::map<std::string, std::string> changed, std::set<std::string> losing);
-  /// The second one; who does not lose again lost by chance and is no suspect any more.
+  /// The second comparison: a suspect that does not lose again lost by chance, and is cleared.
   void ComparedAgain(const std::set<std::string>& losing);
   /// The model was not slower without the suspects.
   void PutBackSuspects() { put_back_ = suspects_; }

@@ -216,12 +216,12 @@ absl::Status LayerSearch::MeetTarget() {
       low = middle + 1;
   }
   if (high == order_.size()) {
-    return Invalid(fmt::format(
-        "no layer can be {} within {}: {}, the most exact one, leaves {:.1f} dB alone; ask for "
-        "less, or {}",
-        words_.changed, request_.target_sqnr ? "--target-sqnr" : "--max-drop",
-        source_.layers[order_.back()].name, scores_[order_.back()].alone.Decibels(),
-        words_.advice));
+    return Invalid(
+        fmt::format("no layer can be {} within {}: even {} alone, the most exact one, gives {:.1f} "
+                    "dB; ask for less, or {}",
+                    words_.changed, request_.target_sqnr ? "--target-sqnr" : "--max-drop",
+                    source_.layers[order_.back()].name, scores_[order_.back()].alone.Decibels(),
+                    words_.advice));
   }
   HONE_RETURN_IF_ERROR(AddFrontPoint(high));
   Assignment best = WithKept(high);

@@ -89,8 +89,8 @@ class LayerSearch {
   /// Looks at the data. InvalidArgument: outputs or values inside the model that are not finite.
   absl::Status Observe();
   /// Adds what the changes take from each column's mean, where that makes the model better. Layers
-  /// whose channels were seen less often than `least_count` stay without: few numbers are not a
-  /// mean but an answer learned by heart.
+  /// whose channels were seen less often than `least_count` stay without: a mean of few numbers
+  /// would only fit the calibration data.
   absl::Status CorrectBias(int64_t least_count);
   absl::StatusOr<ModelScore> ScoreOf(const graph::onnx_quantise::Assignment& assignment,
                                      bool with_labels);

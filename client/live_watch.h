@@ -10,8 +10,8 @@
 
 namespace hone::client {
 
-/// Follows a session and shows it all the while: redrawn on time also when nothing happens, with
-/// why it waits, which no event tells but the session's row.
+/// Follows a session and shows its state, redrawn at intervals even when nothing happens. It also
+/// shows why the session waits, which the session's row says and its events do not.
 class LiveWatch {
  public:
   struct Pace {

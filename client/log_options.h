@@ -10,7 +10,7 @@ namespace hone::client {
 
 inline constexpr std::array kExplainPositionals = {
     PositionalSpec{.name = "MODEL|TASK",
-                   .help = "A model (.onnx), or how a task's workload hash begins"},
+                   .help = "A model (.onnx), or the first digits of a task's workload hash"},
 };
 inline constexpr OptionSpec kReadLog = {
     .name = "db",
@@ -37,9 +37,8 @@ inline constexpr std::array kExplainOptions = {
     OptionSpec{.name = "emit",
                .kind = ValueKind::kChoice,
                .argument = "FORM",
-               .help =
-                   "Print what each task's best Trace becomes, or the default schedule where none "
-                   "is known: its loop nest, or its code (PTX for a GPU); ptx asks for a GPU's",
+               .help = "Print the loop nest or the code of each task's best Trace, or of the "
+                       "default schedule where none is known; ptx is code for a GPU",
                .choices = "nest|code|ptx"},
     kTarget,
     kThreads,
@@ -60,7 +59,7 @@ inline constexpr std::array kReportOptions = {
     OptionSpec{.name = "session",
                .kind = ValueKind::kText,
                .argument = "ID",
-               .help = "How the session's id begins",
+               .help = "The session's id, or its first digits",
                .default_words = "the last one that measured something"},
     OptionSpec{.name = "output",
                .letter = 'o',

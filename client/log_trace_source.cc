@@ -214,8 +214,8 @@ absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
       break;
     }
     if (answer.median_ns == 0) {
-      answer.why =
-          fmt::format("none of {} near records fits workload {}", looked->candidates.size(), hash);
+      answer.why = fmt::format("none of {} records of similar workloads fits workload {}",
+                               looked->candidates.size(), hash);
     }
   }
   return answer;

@@ -12,8 +12,8 @@ int CpusHere();
 /// more.
 std::string ManyThreadsText(int threads, int cpus);
 
-/// A line for who is about to measure while other programs keep so many CPUs busy; empty where that
-/// does not disturb.
+/// A warning for a measurement beside other programs that keep so many CPUs busy; empty where they
+/// do not disturb it.
 std::string BusyMachineText(double foreign_cpus);
 
 }  // namespace hone::client

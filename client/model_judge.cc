@@ -87,7 +87,8 @@ void ModelJudge::MeasureDefault() {
   };
   if (const absl::Status status = measure(); !status.ok()) {
     by_default_.reset();
-    judged_.skipped = fmt::format("the model does not run by default: {}", StatusMessage(status));
+    judged_.skipped =
+        fmt::format("the model does not run with default schedules: {}", StatusMessage(status));
   }
 }
 

@@ -23,8 +23,8 @@ namespace hone::client {
 
 /// Measures the whole model around a tuning: the default before it, default and tuned in turns
 /// after it, puts back kernels whose change loses there, and all of them where the tuned model is
-/// not faster. A failure of its own is no failure of the tuning: it becomes JudgedModel::skipped.
-/// One thread.
+/// not faster. A failure here does not fail the tuning: it becomes JudgedModel::skipped. One
+/// thread.
 class ModelJudge {
  public:
   struct Options {
@@ -82,7 +82,8 @@ class ModelJudge {
   /// Up to four times the rounds, as long as the ratio's interval holds 1 and there is time.
   absl::Status Decide(const search::TuningSession& session, TimedModel& tuned);
   void SetRatio(const TimedModel& tuned);
-  /// Who else uses the device that the models run on, from now on; null: who would not be noticed.
+  /// Watches from now on how much other programs use the device that the models run on; null where
+  /// that cannot be noticed.
   std::unique_ptr<measure::OthersWatch> WatchOthers() const;
 
   const CommandContext& context_;

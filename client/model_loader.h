@@ -23,7 +23,7 @@ struct LoadedModel {
   std::shared_ptr<const runtime::Executable> executable;
   std::vector<InputSpec> inputs;  ///< in the plan's order
   int threads = 0;  ///< to run with: a package's --threads; 0: what the code was made for
-  std::string log;  ///< that answered for a kernel of it; empty: none, or a package
+  std::string log;  ///< that gave the schedule of a kernel; empty: none did, or a package
 };
 
 /// True when the file starts as a package does. Errors of reading it.

@@ -41,7 +41,7 @@ absl::StatusOr<KeepRequest> ModelRewrite::ReadKeep() const {
   if (arguments_.Given("target-sqnr")) request.target_sqnr = arguments_.Number("target-sqnr");
   if (arguments_.Given("max-drop")) request.max_drop = arguments_.Number("max-drop");
   if (request.max_drop && !arguments_.Given("labels"))
-    return UsageOf("--max-drop needs --labels L.npz: the right answers");
+    return UsageOf("--max-drop needs the right answers: --labels L.npz");
   return request;
 }
 
@@ -79,7 +79,7 @@ absl::Status ModelRewrite::SetLabels(LayerSearch& search) {
   const std::string path = arguments_.Text("labels");
   HONE_ASSIGN_OR_RETURN(LabelSet labels, ReadLabels(path));
   if (!labels.has_data && data_.drawn)
-    return UsageOf("--labels without data of its own needs --calibrate, whose rows it names");
+    return UsageOf("--labels has no inputs of its own, so it needs those of --calibrate");
   if (labels.has_data) {
     HONE_ASSIGN_OR_RETURN(labelled_, ReadCalibration({path}, specs_));
   }

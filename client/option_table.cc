@@ -17,10 +17,9 @@ namespace {
 // ---- options that several commands share ----
 
 constexpr OptionSpec kHelp = {.name = "help", .letter = 'h', .help = "Print this help and exit"};
-constexpr OptionSpec kJson = {.name = "json",
-                              .help =
-                                  "Print one JSON object, also for an error, and nothing else; "
-                                  "--help is text all the same"};
+constexpr OptionSpec kJson = {
+    .name = "json",
+    .help = "Print one JSON object and nothing else, also for an error; --help stays text"};
 constexpr OptionSpec kQuiet = {.name = "quiet",
                                .letter = 'q',
                                .help =
@@ -41,13 +40,14 @@ constexpr std::array kRunOwn = {
     OptionSpec{.name = "absolute",
                .kind = ValueKind::kNumber,
                .argument = "A",
-               .help = "Allow an output to be A * max|e| + R * |e| away from the expected e: A",
+               .help = "Absolute tolerance A: an output may differ from the expected e by A * "
+                       "max|e| + R * |e|",
                .default_words = "f32 and f64 1e-4, f16 2e-3, bf16 0.016",
                .low = 0},
     OptionSpec{.name = "relative",
                .kind = ValueKind::kNumber,
                .argument = "R",
-               .help = "R of --absolute",
+               .help = "Relative tolerance R, see --absolute",
                .default_words = "f32 and f64 1e-3, f16 4e-3, bf16 0.031",
                .low = 0},
     kThreads,
@@ -84,7 +84,7 @@ constexpr std::array kCompileOwn = {
     OptionSpec{.name = "also",
                .kind = ValueKind::kText,
                .argument = "TARGET",
-               .help = "Put code for this target into the package too; the runtime takes the best "
+               .help = "Also put code for this target into the package; the runtime takes the best "
                        "that its machine can run",
                .repeated = true},
     OptionSpec{.name = "emit",
@@ -114,10 +114,11 @@ constexpr auto kCompileOptions = Joined(kCompileOwn, kModelOptions, kServerOptio
 
 constexpr std::array kInspectOwn = {
     kVerbose,
-    OptionSpec{.name = "kernel",
-               .kind = ValueKind::kText,
-               .argument = "HASH",
-               .help = "Print workload and trace of the kernels whose workload hash starts so"},
+    OptionSpec{
+        .name = "kernel",
+        .kind = ValueKind::kText,
+        .argument = "HASH",
+        .help = "Print workload and trace of the kernels whose workload hash starts with HASH"},
     kTarget,
     kThreads,
 };
@@ -141,7 +142,7 @@ constexpr std::array kDbPositionals = {
                    .help = "What to do",
                    .choices = "stats|best|export|merge|snapshot|verify|compact|audit"},
     PositionalSpec{.name = "LOG",
-                   .help = "A tuning log, or a snapshot of one; without it that of --db",
+                   .help = "A tuning log, or a snapshot of one; default: that of --db",
                    .required = false},
     PositionalSpec{.name = "FROM", .help = "merge: the log to add to LOG", .required = false},
 };
@@ -190,14 +191,14 @@ constexpr std::array kCommands = {
         .summary = "Search for faster schedules of a model's kernels",
         .description =
             "Cuts the model into kernels, measures candidate schedules of each on this machine and "
-            "keeps every result in the log. A candidate that crashes, hangs or computes something "
-            "else costs only itself. At the end default and tuned model run in turns, and a kernel "
-            "that is slower there is put back; a model that is not faster keeps its "
-            "defaults.\n\nCtrl-C or SIGTERM end it with what was measured; a closed terminal "
-            "leaves it running. The same command goes on where it was interrupted; after a "
-            "session has finished, it begins a new one from the log's best schedules. "
-            "`hone compile MODEL` reads the log back.\n\nWith --json, standard error gets a line "
-            "with an object {\"progress\":{...}} once a second.",
+            "keeps every result in the log. A candidate that crashes, hangs or gives wrong results "
+            "does not end the session. At the end the default and the tuned model run in turns. A "
+            "kernel that is slower in the model goes back to its default schedule, and a model "
+            "that is not faster keeps all its defaults.\n\nCtrl-C or SIGTERM ends it and keeps "
+            "what was measured; closing the terminal leaves it running. The same command goes on "
+            "where it was interrupted. After a finished session it begins a new one from the log's "
+            "best schedules. `hone compile MODEL` reads the log back.\n\nWith --json, standard "
+            "error gets a line with an object {\"progress\":{...}} once a second.",
         .positionals = kModelPositionals,
         .options = kTuneOptions,
         .example = "hone tune resnet18.onnx --seconds 1m",
@@ -207,15 +208,14 @@ constexpr std::array kCommands = {
         .summary = "Compile a model into a package",
         .description =
             "Imports an ONNX model, cuts it into fused kernels, compiles them for the target and "
-            "writes one file that the runtime loads. The same model, target and schedules give "
-            "the same bytes everywhere; the host need not be of the target's kind.\n\nSchedules "
-            "come "
+            "writes one file that the runtime loads. The same model, target and schedules give the "
+            "same bytes on every machine, and the target may be another machine.\n\nSchedules come "
             "from the tuning log where there is one, and one line says so; --no-log compiles the "
             "defaults. A log that is busy, damaged or from a newer Hone ends the program with 5. "
-            "No path of a log enters a package.\n\nDimensions "
-            "that the model leaves open are given with --dim or --shape.\n\n--emit so,header also "
-            "writes NAME.so and NAME.h beside the package: a C program that includes the one and "
-            "links the other needs nothing else of Hone.",
+            "No path of a log enters a package.\n\nDimensions that the model leaves open are given "
+            "with --dim or --shape.\n\n--emit so,header also writes NAME.so and NAME.h beside the "
+            "package: a C program that includes the one and links the other needs nothing else of "
+            "Hone.",
         .positionals = kModelPositionals,
         .options = kCompileOptions,
         .example = "hone compile resnet18.onnx -o resnet18.hone",
@@ -242,34 +242,33 @@ constexpr std::array kCommands = {
         .name = "bench",
         .summary = "Measure how long models or packages take, and compare them",
         .description =
-            "Runs it again and again for the given time, each thread on a core of its own, and "
-            "prints p50, p99 and runs a second. Input and output copies are not "
-            "counted.\n\nSeveral "
-            "run in turns, each for the given time, so that other programs disturb all of them "
-            "alike. For each it says how many times as fast as the first it is, with a 95 % "
-            "interval.\n\nWith --json one object is printed: of one, "
-            "model, version, threads, target, median_us, min_us, p10_us, p90_us, p99_us, p999_us, "
-            "runs_per_second and samples_us; of several, these but samples_us for each in "
-            "\"models\", with turns_us and the ratio to the first.",
+            "Runs the model again and again for the given time, each thread on a core of its own, "
+            "and prints p50, p99 and runs a second. Copies of inputs and outputs are not "
+            "counted.\n\nSeveral models run in turns, each for the given time, so that other "
+            "programs disturb all of them alike. For each it prints how many times as fast as the "
+            "first it is, with a 95 % interval.\n\nWith --json one object is printed. For one "
+            "model it has model, version, threads, target, median_us, min_us, p10_us, p90_us, "
+            "p99_us, p999_us, runs_per_second and samples_us. For several, the list \"models\" has "
+            "these for each except samples_us, and also turns_us and the ratio to the first.",
         .positionals = kBenchPositionals,
         .options = kBenchOptions,
         .example = "hone bench resnet18.onnx resnet18.hone --threads 2 --seconds 10",
         .meant = "time|measure|perf|compare"},
     CommandSpec{
         .name = "inspect",
-        .summary = "Tell what a model or package consists of",
+        .summary = "Show what a model or package consists of",
         .description =
             "For a model: inputs and outputs, what each pass of the compiler did, every kernel "
             "with its workload hash, how often it occurs, FLOP, bytes and the time that this "
             "machine needs at least, and the memory that the plan needs at its peak, beside the "
-            "sum of all tensors and the lower bound.\n\nFor a package: what it says of itself.",
+            "sum of all tensors and the lower bound.\n\nFor a package: what is stored in it.",
         .positionals = kModelOrPackagePositionals,
         .options = kInspectOptions,
         .example = "hone inspect resnet18.onnx",
         .meant = "show|info|summary"},
     CommandSpec{
         .name = "query",
-        .summary = "Tell what a log knows about a model's kernels",
+        .summary = "Show what a log holds for a model's kernels",
         .description =
             "For each kernel: the rung of the look-up that answers (exact; threads: other "
             "threads or device class of the same instruction set; predicted, if allowed; nearest; "
@@ -279,14 +278,14 @@ constexpr std::array kCommands = {
         .example = "hone query resnet18.onnx"},
     CommandSpec{
         .name = "explain",
-        .summary = "Show a task's space, its best Traces and why the models rank them so",
+        .summary = "Show a task's search space, its best Traces and how the cost models rank them",
         .description =
-            "For a model: for each task the sketches of its space, what was tried, the best Trace "
-            "and its place in the order of the analytic model and of the trees that the log "
-            "holds. For one task, named by its workload hash: also workload, Traces, and what each "
-            "feature adds to the score beside the default schedule.\n\nA task's records are those "
-            "of the target and device class; where neither is given and this machine has none, "
-            "those that the log has most of.",
+            "For a model: for each task the sketches of its search space, what was tried, the best "
+            "Trace, and how the analytic model and the log's trees rank it. For one task, named by "
+            "its workload hash: also workload, Traces, and what each feature adds to the score, "
+            "against the default schedule.\n\nRecords are those of the given target and device "
+            "class. Where neither is given and this machine has none, they are of the target and "
+            "class that the log has most records of.",
         .positionals = kExplainPositionals,
         .options = kExplainOptions,
         .example = "hone explain resnet18.onnx"},
@@ -296,78 +295,74 @@ constexpr std::array kCommands = {
         .description =
             "One HTML file without anything outside it: the model's predicted latency over the "
             "session, time and gain of each group of operators with its interval, share of the "
-            "roofline, best-so-far curves, failures by kind, who proposed what, seed, versions "
-            "and the command that repeats the session. The roofline is measured when this "
+            "roofline, best-so-far curves, failures by kind, candidates by proposer, seed, "
+            "versions and the command that repeats the session. The roofline is measured when this "
             "machine is of the session's device class, else it is left out.",
         .positionals = {},
         .options = kReportOptions,
         .example = "hone report -o report.html"},
-    CommandSpec{
-        .name = "check",
-        .summary = "Compare every compiled kernel with the interpreter",
-        .description =
-            "Runs the model kernel by kernel on real activations and compares elements of every "
-            "output (corners, both sides of tiles and tails, random ones) with an interpreter "
-            "that computes in double and knows its error bound. Where there is a tuning log, or "
-            "--snapshot or --traces, each kernel is checked by default and by what those answer. "
-            "The first wrong kernel "
-            "is named, with workload and trace, and the program ends with 10.",
-        .positionals = kModelPositionals,
-        .options = kCheckOptions,
-        .example = "hone check resnet18.onnx",
-        .meant = "verify|validate|test"},
+    CommandSpec{.name = "check",
+                .summary = "Compare every compiled kernel with the interpreter",
+                .description =
+                    "Runs the model kernel by kernel on real activations and compares elements "
+                    "of every output (corners, both sides of tiles and tails, random ones) with "
+                    "an interpreter that computes in double and knows its error bound. Where "
+                    "there is a tuning log, or --snapshot or --traces, each kernel is checked "
+                    "with its default schedule and with the one found there. The first wrong "
+                    "kernel is named, with workload and trace, and the program ends with 10.",
+                .positionals = kModelPositionals,
+                .options = kCheckOptions,
+                .example = "hone check resnet18.onnx",
+                .meant = "verify|validate|test"},
     kQuantiseCommand,
     kPruneCommand,
     CommandSpec{.name = "zoo",
                 .summary = "Write a well-known network with seeded weights as ONNX",
                 .description =
-                    "Writes the topology of a published network with weights drawn from a "
-                    "seed, so that nobody needs a download to try Hone. The same name and "
-                    "seed give the same bytes on every machine. The weights are not "
-                    "trained: speed is real, answers mean nothing. Random inputs go "
-                    "to NAME.inputs.npz beside the model.",
+                    "Writes the topology of a published network with weights drawn from a seed, so "
+                    "that you can try Hone without a download. The same name and seed give the "
+                    "same bytes on every machine. The weights are not trained: times are real, "
+                    "outputs mean nothing. Random inputs go to NAME.inputs.npz beside the model.",
                 .positionals = kZooPositionals,
                 .options = kZooOptions,
                 .example = "hone zoo resnet18 -o resnet18.onnx"},
-    CommandSpec{
-        .name = "doctor",
-        .summary = "Check whether this machine suits Hone, with remedies",
-        .description =
-            "Looks at instruction set, programs, cores, clock governor, foreign load, memory, "
-            "disk, sandbox and log. A warning means slow or noisy; a fault keeps Hone from working "
-            "and ends the program with 11.",
-        .positionals = {},
-        .options = kDoctorOptions,
-        .example = "hone doctor"},
+    CommandSpec{.name = "doctor",
+                .summary = "Check whether this machine suits Hone, with remedies",
+                .description =
+                    "Looks at instruction set, programs, cores, clock governor, load by other "
+                    "programs, memory, disk, sandbox and log. A warning means slow or noisy "
+                    "results; a fault keeps Hone from working and ends the program with 11.",
+                .positionals = {},
+                .options = kDoctorOptions,
+                .example = "hone doctor"},
     CommandSpec{
         .name = "cache",
-        .summary = "Tell the size of the caches, or delete them",
+        .summary = "Show the size of the caches, or delete them",
         .description =
-            "Two caches lie in $XDG_CACHE_HOME/hone, else ~/.cache/hone: built kernels (by "
-            "workload, schedule, target and the version of Hone that built them) and values of "
-            "the oracle (by workload and seed). They only save time: compiling gives the same "
-            "bytes with and without them, a damaged entry is ignored and removed, and a folder "
-            "that is full or not writable is no error. They can be deleted at any time, and all "
-            "programs may share them.\n\nTogether they take at most --cache-mb megabytes (also a "
-            "key of config.toml); then the least recently used entries go.\n\nA built kernel is "
-            "code. So only files that belong to you, in folders that are yours alone (0700), are "
-            "read.",
+            "There are two caches in $XDG_CACHE_HOME/hone, else ~/.cache/hone: built kernels (by "
+            "workload, schedule, target and the version of Hone that built them) and values of the "
+            "oracle (by workload and seed). They only save time: compiling gives the same bytes "
+            "with and without them, a damaged entry is ignored and removed, and a folder that is "
+            "full or not writable is no error. They can be deleted at any time, and all programs "
+            "may share them.\n\nTogether they take at most --cache-mb megabytes (also a key of "
+            "config.toml); then the least recently used entries go.\n\nA built kernel is code. So "
+            "Hone reads only files that belong to you, in folders that only you can open (0700).",
         .positionals = kCachePositionals,
         .options = kCacheOptions,
         .example = "hone cache info"},
     CommandSpec{
         .name = "db",
-        .summary = "Look after a tuning log",
+        .summary = "Inspect, export, merge, check or shrink a tuning log",
         .description =
             "stats counts what it holds; best prints the best record of every kernel; export "
             "writes every fact as JSON, one a line; merge adds another log, whose records then "
             "count as screened; snapshot writes a file that never changes and prints its pin "
-            "FILE@sha256:...; verify checks every fact; compact folds samples and gives space "
-            "back; audit prints who issued, revoked, drained, cancelled and took what on the farm "
-            "whose log it is, oldest first.\n\nWith --server in place of LOG, stats, best, export "
-            "and verify take a snapshot of the server's log, in the folder for temporary files "
-            "(TMPDIR), and read that; snapshot keeps it.\n\nA log that is busy, damaged or from a "
-            "newer Hone ends the program with 5.",
+            "FILE@sha256:...; verify checks every fact; compact reduces samples to a summary and "
+            "frees space; audit prints a farm's audit trail, oldest first: who issued or revoked "
+            "certificates, drained devices, cancelled sessions or took snapshots.\n\nWith --server "
+            "in place of LOG, stats, best, export and verify take a snapshot of the server's log, "
+            "in the folder for temporary files (TMPDIR), and read that; snapshot keeps it.\n\nA "
+            "log that is busy, damaged or from a newer Hone ends the program with 5.",
         .positionals = kDbPositionals,
         .options = kDbOptions,
         .example = "hone db stats"},

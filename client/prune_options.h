@@ -22,9 +22,9 @@ inline constexpr std::array kPruneOptions = {
                .kind = ValueKind::kText,
                .argument = "WHAT",
                .help = "What becomes zero together: none (each weight by itself), channel (input "
-                       "channels of convolutions and products, which disappear with what makes "
-                       "them), head (of attentions, with its queries, keys and values), block:MxN "
-                       "(M neighbouring terms of a sum by N neighbouring "
+                       "channels of convolutions and products, which are removed with what "
+                       "computes them), head (of attentions, with its queries, keys and values), "
+                       "block:MxN (M neighbouring terms of a sum by N neighbouring "
                        "columns), N:M (all but N of M neighbouring input channels, as 2:4)",
                .default_text = "none",
                .meant = "pattern|granularity|block|type"},

@@ -57,7 +57,7 @@ std::string PruneSearch::WhyNoChannels(const Layer& layer) const {
   }
   if (const auto it = sets_.why_not.find(index); it != sets_.why_not.end()) return it->second;
   return heads() ? "it reads no attention's output"
-                 : "others than layers make or read its input channels";
+                 : "its input channels are not computed and read by layers only";
 }
 
 // A channel is as salient as what its readers' weights make of it: with data by what it was seen to

@@ -32,8 +32,8 @@ absl::StatusOr<QuantiseRequest> ReadRequest(const Arguments& arguments) {
   const std::string scheme = arguments.Text("scheme");
   if (request.scheme == Scheme::kInt8 && !arguments.Given("calibrate")) {
     return UsageOf(
-        "--scheme int8 needs data that the model meets, to learn ranges from: --calibrate X.npz "
-        "or a folder of them; int8-dynamic and int8-weights do without");
+        "--scheme int8 needs typical inputs to calibrate ranges with: --calibrate X.npz or a "
+        "folder of such files; int8-dynamic and int8-weights need none");
   }
   if (request.scheme != Scheme::kInt8 && arguments.GivenOnLine("method"))
     return UsageOf(

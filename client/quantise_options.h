@@ -24,24 +24,24 @@ inline constexpr std::array kQuantiseOptions = {
     OptionSpec{.name = "method",
                .kind = ValueKind::kChoice,
                .argument = "METHOD",
-               .help = "How a range follows from the data: all of it (minmax), all but the "
-                       "outermost (percentile), the least squared error (mse), the least relative "
-                       "entropy (entropy)",
+               .help = "How the range of a value follows from the calibration data: all of them "
+                       "(minmax), all but the outermost (percentile), least squared error (mse), "
+                       "least relative entropy (entropy)",
                .default_text = "minmax",
                .choices = "minmax|percentile|mse|entropy"},
     OptionSpec{.name = "percentile",
                .kind = ValueKind::kNumber,
                .argument = "P",
-               .help = "How much of the data --method percentile keeps at each end",
+               .help = "Percentile that --method percentile keeps at each end",
                .default_text = "99.99",
                .low = 90,
                .high = 100},
     OptionSpec{.name = "group",
                .kind = ValueKind::kInteger,
                .argument = "N",
-               .help = "Terms that share a scale with --scheme int4-weights, a power of two; it "
-                       "must divide the sums of every layer that is not kept",
-               .default_words = "32; what that does not divide stays in f32",
+               .help = "How many weights along a sum share a scale with --scheme int4-weights: a "
+                       "power of two that divides the sums of every layer that is not kept",
+               .default_words = "32; layers that it does not divide stay in f32",
                .low = 16,
                .high = 1024},
     kKeepLayer,

@@ -11,9 +11,9 @@ inline constexpr OptionSpec kCalibrate = {
     .kind = ValueKind::kFile,
     .argument = "X.npz",
     .help =
-        "Data that the model meets: arrays of the inputs by name, of one run or several "
-        "behind each other; or a folder of such files",
-    .default_words = "drawn inputs, which only say how near the result is",
+        "Typical inputs: arrays by input name, of one run or of several concatenated along the "
+        "first axis; or a folder of such files",
+    .default_words = "random inputs, which only show how near the result is",
     .repeated = true,
     .meant = "calibration|data|inputs|dataset"};
 inline constexpr OptionSpec kKeepLayer = {.name = "keep",
@@ -27,8 +27,8 @@ inline constexpr OptionSpec kTargetSqnr = {
     .kind = ValueKind::kNumber,
     .argument = "DB",
     .help =
-        "Leave as few layers as they are as give this signal-to-noise ratio of the "
-        "outputs, most noise first",
+        "Leave layers as they are, those with the most noise first, until the outputs have this "
+        "signal-to-noise ratio",
     .low = 0,
     .high = 150};
 inline constexpr OptionSpec kMaxDrop = {
@@ -36,8 +36,8 @@ inline constexpr OptionSpec kMaxDrop = {
     .kind = ValueKind::kNumber,
     .argument = "P",
     .help =
-        "The same for the share of right answers, which drops by at most so many "
-        "points of a hundred; needs --labels",
+        "Leave layers as they are, those with the most noise first, until top-1 accuracy drops by "
+        "at most P percentage points; needs --labels",
     .low = 0,
     .high = 100};
 inline constexpr OptionSpec kLabels = {
@@ -45,21 +45,20 @@ inline constexpr OptionSpec kLabels = {
     .kind = ValueKind::kFile,
     .argument = "L.npz",
     .help =
-        "Right answers: an array `labels` with the class of each row of the first "
-        "output, beside data that they belong to; without data, those of "
-        "--calibrate"};
+        "Right answers: an array `labels` with the class of each row of the first output, and "
+        "arrays of the inputs that they belong to; without inputs, those of --calibrate"};
 inline constexpr OptionSpec kFrontReport = {
     .name = "report",
     .kind = ValueKind::kFile,
     .argument = "FILE.html",
     .help =
-        "Also time models with more and fewer layers left as they are, and write a "
-        "page with the front of accuracy against time",
+        "Also time models with more and fewer layers left as they are, and write a page that plots "
+        "accuracy against time",
     .line_only = true};
 inline constexpr OptionSpec kFrontSeconds = {.name = "seconds",
                                              .kind = ValueKind::kDuration,
                                              .argument = "TIME",
-                                             .help = "How long to time each model of the front",
+                                             .help = "How long to time each of these models",
                                              .default_text = "1",
                                              .low = 0.01,
                                              .high = 3600};

@@ -290,7 +290,7 @@ absl::Status GrpcConnection::Watch(const Hash128& session, int64_t* sequence,
                        code == absl::StatusCode::kResourceExhausted;
     if (!again || clock_.NowNs() - heard_ns > patience_ns) return Explain(ended.status());
     if (std::string why = StatusMessage(ended.status()); why != told) {
-      LogWarning("server '{}': {}; trying on", address_.address, why);
+      LogWarning("server '{}': {}; trying again", address_.address, why);
       told = std::move(why);
     }
     clock_.SleepNs(kPauseNs);

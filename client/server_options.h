@@ -12,7 +12,8 @@ namespace hone::client {
 /// Whether the command has --server and it was given.
 bool AsksServer(const Arguments& arguments);
 
-/// "--server tuner:7421 --tls 'my creds'": what a shell has to be told for the same server.
+/// "--server tuner:7421 --tls 'my creds'": the options that name the same server, quoted for a
+/// shell.
 std::string ServerWords(const Arguments& arguments);
 
 /// --server, --tls and --insecure-loopback of a command; usage errors.

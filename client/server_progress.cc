@@ -99,7 +99,7 @@ TuneState ServerProgress::State(const WallClock& clock) const {
                                                             : Kernels());
   if (ended_) return state;
   if (silent_) {
-    state.parts.emplace_back("no word from the server");
+    state.parts.emplace_back("the server does not answer");
   } else if (!info_.reason.empty()) {
     state.parts.push_back(TerminalText(info_.reason));
   }

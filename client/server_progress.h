@@ -24,7 +24,7 @@ class ServerProgress {
     std::string workload;  ///< hash
     bool compared = false, replaced = false;
   };
-  /// `budget`: of who began the session; others are not told it.
+  /// `budget`: known only to the client that began the session.
   explicit ServerProgress(std::vector<Task> tasks, std::optional<TuneBudget> budget = std::nullopt)
       : tasks_(std::move(tasks)), budget_(budget) {}
 
@@ -33,7 +33,7 @@ class ServerProgress {
   void Take(const proto::SessionEvent& event);
   /// What the server says of the session beside its events; an error: it says nothing just now.
   void TakeRow(const absl::StatusOr<proto::SessionInfo>& row);
-  /// The first events of a session that was begun before are those that were.
+  /// True while the events of a session that began earlier are read up to the present.
   bool catching_up() const { return !ended_ && answered_ < before_; }
 
   const std::vector<Task>& tasks() const { return tasks_; }

@@ -42,7 +42,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr char kNotAsked[] =
-    "as a farm compares kernels alone; --judge has a device compare the whole model";
+    "as a farm compares kernels only; with --judge a device compares the whole model";
 
 // What another session of the search was told is not known here: null, not a time of nothing.
 ordered_json Us(double ns) { return ns > 0 ? ordered_json(ns * 1e-3) : ordered_json(); }

@@ -141,9 +141,9 @@ absl::Status RunSession(CommandContext& context) {
   const std::string action = arguments.Text("ACTION");
   if (action == "list" && arguments.Has("SESSION")) {
     return WithExitCode(
-        absl::InvalidArgumentError(fmt::format(
-            "\"{0}\" is one argument too many: list shows all; of one: hone session show {0}",
-            arguments.Text("SESSION"))),
+        absl::InvalidArgumentError(fmt::format("\"{0}\" is one argument too many: list shows all "
+                                               "sessions; for one: hone session show {0}",
+                                               arguments.Text("SESSION"))),
         ExitCode::kUsage);
   }
   HONE_ASSIGN_OR_RETURN(const ServerAddress address, ReadServer(arguments));

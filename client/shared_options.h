@@ -28,14 +28,13 @@ inline constexpr OptionSpec kBind = {.name = "bind",
                                      .argument = "INPUT=F.npy",
                                      .help = "Make an input of the model a constant",
                                      .repeated = true};
-inline constexpr OptionSpec kCut = {
-    .name = "cut",
-    .kind = ValueKind::kText,
-    .argument = "NAMES",
-    .help =
-        "Take only what these values of the model need, separated by commas, as its outputs in "
-        "place of its own",
-    .repeated = true};
+inline constexpr OptionSpec kCut = {.name = "cut",
+                                    .kind = ValueKind::kText,
+                                    .argument = "NAMES",
+                                    .help =
+                                        "Compile only what these values need (names inside the "
+                                        "model, separated by commas); they become its outputs",
+                                    .repeated = true};
 inline constexpr OptionSpec kBatch = {
     .name = "batch",
     .kind = ValueKind::kChoice,
@@ -101,7 +100,7 @@ inline constexpr OptionSpec kDb = {
     .default_words = "$HONE_DB, else $XDG_DATA_HOME/hone/tune.db, where there is one",
     .meant = "log|database"};
 inline constexpr OptionSpec kNoLog = {.name = "no-log",
-                                      .help = "Use the default schedules, whatever a log holds"};
+                                      .help = "Use the default schedules, and read no tuning log"};
 inline constexpr OptionSpec kSnapshot = {
     .name = "snapshot",
     .kind = ValueKind::kText,
@@ -112,7 +111,7 @@ inline constexpr OptionSpec kAccuracy = {
     .kind = ValueKind::kChoice,
     .argument = "CLASS",
     .help =
-        "How far schedules may be from the default one: strict (1e-5 of the largest value and "
+        "How far results may be from the default schedule's: strict (1e-5 of the largest value and "
         "1e-4 of the value, no Winograd F(4x4)) or default (1e-4, 1e-3); a record of a stricter "
         "class serves a laxer one",
     .default_text = "default",
@@ -122,9 +121,9 @@ inline constexpr OptionSpec kPrecision = {
     .kind = ValueKind::kChoice,
     .argument = "TYPE",
     .help =
-        "What matrix products and convolutions of f32 multiply: f32; bf16 (sums, norms and softmax "
-        "stay f32; compare by hone bench, some processors are slower at it); or f32 from large "
-        "weights stored in f16",
+        "Type in which f32 matrix products and convolutions multiply: f32; bf16 (sums, norms and "
+        "softmax stay f32; some processors are slower at it, compare with hone bench); or f16 "
+        "(only large weights are stored in f16, arithmetic stays f32)",
     .default_text = "f32",
     .choices = "f32|bf16|f16",
     .meant = "dtype|fp16|half"};
@@ -133,8 +132,8 @@ inline constexpr OptionSpec kCacheMb = {
     .kind = ValueKind::kInteger,
     .argument = "N",
     .help =
-        "Keep built kernels and values of the oracle in $XDG_CACHE_HOME/hone, at most so many "
-        "megabytes; the least recently used go first; 0: neither read nor write there",
+        "Limit of the cache in $XDG_CACHE_HOME/hone (built kernels and values of the oracle) in "
+        "megabytes; the least recently used entries are deleted first; 0: no cache",
     .default_text = "1024",
     .low = 0,
     .high = 1e6};
@@ -142,7 +141,7 @@ inline constexpr OptionSpec kServer = {
     .name = "server",
     .kind = ValueKind::kText,
     .argument = "ADDRESS",
-    .help = "Ask the farm whose honed is there: HOST or HOST:PORT (7421)",
+    .help = "Address of the farm's honed: HOST or HOST:PORT (7421)",
     .of_server = true,
     .meant = "host|url|address|farm|connect"};
 inline constexpr OptionSpec kTls = {
@@ -153,7 +152,9 @@ inline constexpr OptionSpec kTls = {
     .of_server = true,
     .meant = "cert|certs|credentials"};
 inline constexpr OptionSpec kInsecureLoopback = {
-    .name = "insecure-loopback", .help = "Plaintext, to this machine only", .of_server = true};
+    .name = "insecure-loopback",
+    .help = "No encryption; only for a server on this machine",
+    .of_server = true};
 inline constexpr OptionSpec kRequire = {
     .name = "require",
     .kind = ValueKind::kChoice,
@@ -164,7 +165,7 @@ inline constexpr OptionSpec kRequire = {
 inline constexpr OptionSpec kAllowPredicted = {
     .name = "allow-predicted",
     .help =
-        "Where nothing was measured take schedules that the analytic model predicts to be fast "
+        "Where nothing was measured, use schedules that the analytic model predicts to be fast "
         "(hone tune --measure predicted)"};
 inline constexpr OptionSpec kDeviceClass = {.name = "device-class",
                                             .kind = ValueKind::kText,

@@ -5,8 +5,8 @@
 
 namespace hone::client {
 
-/// Text that others wrote (workers, clients, a log from elsewhere) as part of a line for a person:
-/// whatever would steer the terminal or begin another line is shown as \xNN.
+/// Makes text from others (workers, clients, a log from elsewhere) safe to print in a line: control
+/// characters, which could move the cursor or begin a line, become \xNN.
 std::string TerminalText(std::string_view text);
 
 }  // namespace hone::client

@@ -64,8 +64,7 @@ absl::StatusOr<TraceChoice> OfPlace(const Arguments& arguments, const Environmen
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(choice.path, error);
   if (status.type() == std::filesystem::file_type::none) {
-    return ChosenLogError(Unusable(choice.path, "it cannot be looked at: " + error.message()),
-                          choice);
+    return ChosenLogError(Unusable(choice.path, "it cannot be read: " + error.message()), choice);
   }
   if (!std::filesystem::exists(status)) {
     if (!std::filesystem::is_symlink(std::filesystem::symlink_status(choice.path, error))) {
@@ -164,8 +163,9 @@ std::string ChosenLogText(const TraceChoice& choice, const compiler::CompileRepo
   const int answered = NumAnswered(report);
   const int judged = NumJudged(report);
   if (answered == 0 && judged > 0) {
-    return fmt::format("the model keeps its defaults by a verdict in '{}'; hone query says which\n",
-                       choice.path);
+    return fmt::format(
+        "the model keeps its default schedules by a verdict in '{}'; `hone query` shows it\n",
+        choice.path);
   }
   if (!choice.unasked) return "";
   return fmt::format(

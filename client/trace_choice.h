@@ -35,15 +35,16 @@ struct TraceChoice {
 absl::StatusOr<TraceChoice> ChooseTraces(const Arguments& arguments,
                                          const Environment& environment);
 
-/// An error of the choice's log, or of look-ups in it: of one that nobody named it says how to do
-/// without, where the command can.
+/// An error of the choice's log, or of look-ups in it. If the user did not name the log, the
+/// message says how to do without it, where the command can.
 absl::Status ChosenLogError(const absl::Status& status, const TraceChoice& choice);
 
 /// How many kernels something else than the default schedule answered.
 int NumAnswered(const compiler::CompileReport& report);
 
-/// "22 of 22 kernels from '…'; --no-log compiles the defaults" and a line feed, where nobody asked
-/// for that log; whoever asked, that a verdict leaves the model its defaults; else nothing.
+/// "22 of 22 kernels from '…'; --no-log compiles the defaults" and a line feed, where the user did
+/// not name the log; where the user did, the line about a verdict that keeps the model's defaults,
+/// if there is one; else empty.
 std::string ChosenLogText(const TraceChoice& choice, const compiler::CompileReport& report);
 
 /// Where a log was read or looked for and knows nothing of the model: that, and the `hone tune`

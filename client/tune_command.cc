@@ -189,11 +189,10 @@ absl::Status Tuning::CheckMeasurable() const {
   if (predicted_) return measure::CheckBuilder(options.builder, clock_);
   std::string why;
   if (!ir::HostCanRun(target_, &why) && !arguments_.Flag("dry-run")) {
-    return absl::FailedPreconditionError(
-        fmt::format("{}: candidates for {} cannot be measured here; tune on a machine that can run "
-                    "them and compile from that log, or have the analytic model alone search: "
-                    "--measure predicted",
-                    why, target_.text));
+    return absl::FailedPreconditionError(fmt::format(
+        "{}: candidates for {} cannot be measured here; tune on a machine that can run them and "
+        "compile from that log, or let the analytic model predict times: --measure predicted",
+        why, target_.text));
   }
   return measure::CheckHelpers(options.builder, options.runner, clock_);
 }
@@ -475,7 +474,7 @@ absl::Status RunTune(CommandContext& context) {
       if (!context.arguments.GivenOnLine(option)) continue;
       return WithExitCode(
           absl::InvalidArgumentError(
-              fmt::format("--server excludes --{}: that is for tunings on this machine", option)),
+              fmt::format("--server excludes --{}, which is for tuning on this machine", option)),
           ExitCode::kUsage);
     }
     return TuneOnServer(context);

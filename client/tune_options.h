@@ -59,7 +59,7 @@ inline constexpr std::array kTuneOptions = {
     OptionSpec{.name = "priority",
                .kind = ValueKind::kInteger,
                .argument = "N",
-               .help = "-100 to 100 among the sessions of the project",
+               .help = "Order among the sessions of the project, -100 to 100; higher goes first",
                .default_text = "0",
                .of_server = true,
                .low = -100,
@@ -75,22 +75,22 @@ inline constexpr std::array kTuneOptions = {
                    "Have a device of the farm compare the whole model, default against tuned. The "
                    "packages that it gets have made-up constants",
                .of_server = true},
+    OptionSpec{.name = "measure",
+               .kind = ValueKind::kChoice,
+               .argument = "HOW",
+               .help = "Where times come from: measured on this machine, or predicted by the "
+                       "analytic model, which needs no device. Predictions count less than "
+                       "anything measured, and only hone compile --allow-predicted uses them",
+               .default_text = "measured",
+               .choices = "measured|predicted"},
     OptionSpec{
-        .name = "measure",
-        .kind = ValueKind::kChoice,
-        .argument = "HOW",
-        .help = "How fast candidates are: measured on this machine's device, or predicted by the "
-                "analytic model, for which no device is needed. Predictions count less than "
-                "anything measured, and only hone compile --allow-predicted uses them",
-        .default_text = "measured",
-        .choices = "measured|predicted"},
-    OptionSpec{.name = "lock-folder",
-               .kind = ValueKind::kFile,
-               .argument = "FOLDER",
-               .help = "Folder of the locks of GPUs that somebody measures on, and of notes about "
-                       "GPUs that do not work",
-               .default_text = "/run/lock"},
-    OptionSpec{.name = "dry-run", .help = "Print tasks, budget and expected end, and stop"},
+        .name = "lock-folder",
+        .kind = ValueKind::kFile,
+        .argument = "FOLDER",
+        .help = "Folder for the locks of GPUs in use, and for notes about GPUs that do not work",
+        .default_text = "/run/lock"},
+    OptionSpec{.name = "dry-run",
+               .help = "Print tasks, budget and expected end, but measure nothing"},
     OptionSpec{.name = "inputs",
                .kind = ValueKind::kFile,
                .argument = "X.npz",

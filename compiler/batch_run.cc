@@ -51,7 +51,7 @@ absl::StatusOr<ModelSteps> WithCascades(MadeSteps made, const ir::Target& target
     HONE_ASSIGN_OR_RETURN(known, traces.FindCascadeRun(made.steps.kernels, target));
     choice.judged = known.run != CascadeRun::kAuto;
   }
-  choice.why = known.why.empty() ? "nobody has measured them" : known.why;
+  choice.why = known.why.empty() ? "they were not measured" : known.why;
   for (const ModelKernel& k : made.steps.kernels) choice.apart.emplace_back(k.hash, k.count);
   ModelSteps* chosen = &made.steps;
   std::optional<ModelSteps> cascaded;

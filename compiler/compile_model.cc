@@ -132,7 +132,7 @@ void ReportBranches(const KnownBranches& known, BranchRun asked, int possible_fo
   model.report.forks = static_cast<int>(model.package.plan.forks.size());
   if (possible_forks == 0) return;
   model.report.branches_judged = asked == BranchRun::kAuto && known.run != BranchRun::kAuto;
-  model.report.branches_why = known.why.empty() ? "nobody has measured them" : known.why;
+  model.report.branches_why = known.why.empty() ? "they were not measured" : known.why;
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ struct CompileReport {
   std::string batch_why;              ///< BatchChoice::why
   bool batch_judged = false;          ///< BatchChoice::judged
   CascadeChoice cascades;             ///< `apart` aside
-  int possible_forks = 0;             ///< into branches that may pay side by side
+  int possible_forks = 0;             ///< into branches that may be faster side by side
   int forks = 0;                      ///< of those, how many run so
   std::string branches_why;           ///< one line; empty: there is nothing to choose
   bool branches_judged = false;       ///< the source of the schedules said so
@@ -93,10 +93,10 @@ struct CompiledModel {
   CompiledModel& operator=(CompiledModel&&) = default;
 };
 
-/// A graph to a package, its products in the graph's precision; read from top to bottom,
-/// compile_model.cc is the table of contents of the compiler. Deterministic: equal graph, options
-/// and answers of `traces` give equal packages. Errors: kInvalidArgument for a bad target or a
-/// Workload that its schedule does not fit; those of passes, grouping, `traces` and `builder`.
+/// Compiles a graph into a package, with products in the graph's precision. compile_model.cc lists
+/// the steps of the compiler from top to bottom. Deterministic: equal graph, options and answers of
+/// `traces` give equal packages. Errors: kInvalidArgument for a bad target or a Workload that its
+/// schedule does not fit; those of passes, grouping, `traces` and `builder`.
 absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOptions& options,
                                            measure::BuilderClient& builder, TraceSource& traces);
 

@@ -17,8 +17,8 @@ struct BuiltKernels {
   std::vector<measure::BuiltKernel> kernels;  ///< by ModelSteps::kernels; without objects
 };
 
-/// The Trace of each kernel for the extensions of `target` that its dtypes can use, and the end of
-/// looking up. An error of `traces` is returned.
+/// Looks up the Trace of each kernel, for the extensions of `target` that its dtypes can use, and
+/// then calls traces.EndLookUps(). An error of `traces` is returned.
 absl::StatusOr<std::vector<FoundTrace>> LookUpTraces(const std::vector<ModelKernel>& kernels,
                                                      const ir::Target& target, TraceSource& traces);
 

@@ -76,8 +76,8 @@ struct ModelSteps {
   std::vector<ModelStep> steps;      ///< topological
   std::vector<ValueAlias> aliases;   ///< by value
   std::vector<int> output_of;  ///< by value: number of the model's output it is written to, or -1
-  /// All of this is of one image, and a run of the model does it so often, for the parts of its
-  /// inputs and outputs one after the other.
+  /// How many images a run computes one after the other. Above 1 all of this is for one image, and
+  /// a run repeats the steps for each image's part of the inputs and outputs.
   int64_t images = 1;
   BatchChoice batch;
   CascadeChoice cascades;

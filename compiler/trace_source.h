@@ -20,11 +20,11 @@ struct FoundTrace {
   std::string record_id;     ///< of the tuning log; empty for the default
   std::string content_hash;  ///< of the record's content; empty for the default
   std::string why;           ///< one line: what answered, and what was missing above; may be empty
-  bool judged = false;       ///< the default, as a verdict of this model says
+  bool judged = false;       ///< the default, because a verdict of this model says so
   bool noisy = false;        ///< the record was measured beside other programs
-  bool unused_prediction = false;  ///< the log has a prediction, which nobody allowed
-  /// That run it at most; 0: all of the target's, or with an empty trace as many as pay
-  /// (WorthThreads).
+  bool unused_prediction = false;  ///< the log has a prediction, but predictions are not allowed
+  /// How many threads run it at most. 0: all of the target's or, with an empty trace, as many as
+  /// are worth it (WorthThreads).
   int threads = 0;
 };
 

@@ -75,8 +75,8 @@ struct FarmLease {
   bool operator==(const FarmLease&) const = default;
 };
 
-/// In place of an attempt's number: the Spaces of a session's tasks while honed computes them, and
-/// how many starts of honed ended meanwhile.
+/// Stands in place of an attempt's number in the row that counts how many starts of honed ended
+/// while it computed the Spaces of a session's tasks.
 inline constexpr int64_t kSpacesOfSession = -1;
 
 /// An attempt whose worker was lost while it ran.

@@ -59,7 +59,7 @@ struct LookupAnswer {
   std::string why;                        ///< one line: what answered, and what was missing above
   /// kDefault: a verdict of the model says so, and not that nothing better is known.
   bool judged = false;
-  bool predicted = false;  ///< a prediction would have answered, had the asker taken those
+  bool predicted = false;  ///< a prediction would have answered, but the caller ignores predictions
   std::vector<StaleRecord> stale;
 };
 
@@ -71,17 +71,17 @@ enum class Predictions : uint8_t { kIgnored, kTold, kTaken };
 /// cannot be used.
 using ReplayCheck = std::function<absl::Status(const TuningRecord& record)>;
 
-/// The look-up ladder of design §5, below the verdicts of the model that asks, over one state of a
-/// log: it reads what it needs as it is asked, so keep it inside a ReadScope where the log is live.
-/// One thread at a time.
+/// The look-up ladder, below the verdicts of the model that asks, over one state of a log: it reads
+/// what it needs as it is asked, so keep it inside a ReadScope where the log is live. One thread at
+/// a time.
 class Lookup {
  public:
   /// Records tried on a rung before the next one is taken, and candidates returned of the nearest.
   static constexpr int kMaxTried = 16;
 
   /// `database` must outlive this. `builder_version` is the one in use: records of others count as
-  /// screened, and the answer says so. `model` is the ModelHash of who asks; without one no verdict
-  /// binds.
+  /// screened, and the answer says so. `model` is the ModelHash of the model that asks; without one
+  /// no verdict applies.
   Lookup(Database& database, std::string builder_version, std::optional<Hash128> model = {},
          Predictions predictions = Predictions::kIgnored)
       : database_(database),

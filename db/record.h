@@ -35,7 +35,7 @@ inline bool WonComparison(Rigor rigor) {
   return rigor == Rigor::kVerified || rigor == Rigor::kConfirmed;
 }
 
-/// What a record is about; records with one key compete. The log's key of design §5.
+/// What a record is about. Records with equal keys compete.
 struct RecordKey {
   Hash128 workload;          ///< ir::StructuralHash
   std::string target;        ///< resolved text: "cpu:avx512,threads=2"

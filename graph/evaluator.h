@@ -9,7 +9,8 @@
 
 namespace hone::graph {
 
-/// Runs a Workload on values: what passes that need values (constant folding) are given from above.
+/// Runs a Workload on values. Passes that need values (constant folding) get an Evaluator from
+/// their caller.
 class Evaluator {
  public:
   virtual ~Evaluator() = default;

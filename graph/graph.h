@@ -77,8 +77,8 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  /// In which products of f32 are to be multiplied, as the user chose: f32 or bf16. What the model
-  /// stores narrower is not widened by it.
+  /// The type in which products of f32 are multiplied, as the user chose: f32 or bf16. Tensors that
+  /// the model stores in narrower types stay narrow.
   ir::DType precision = ir::DType::kF32;
 
   ValueId AddValue(Value value);

@@ -7,12 +7,13 @@
 
 namespace hone::graph {
 
-/// What cutting a model must know of a device.
+/// What grouping must know of a device.
 struct GroupLimits {
-  /// Bytes of a row that may stay near while its group passes over it again and again.
+  /// The largest row, in bytes, that stays in the near caches while its group reads it several
+  /// times.
   int64_t row_bytes = 0;
-  /// Bytes of a tensor that one kernel may leave near for the next, and how many a nanosecond come
-  /// from further away. 0: the device runs a batch together always.
+  /// The largest tensor, in bytes, that stays in the caches from one kernel to the next, and the
+  /// bytes that a nanosecond brings from further away. 0: the device always runs a batch together.
   int64_t near_bytes = 0;
   double far_bytes_per_ns = 0;
   bool runs_externs = true;  ///< routines of the runtime read and write the device's memory

@@ -24,7 +24,7 @@ struct GroupWorkload {
 /// name the node whose operator cannot be expressed. Deterministic; equal groups give equal
 /// Workloads.
 absl::StatusOr<GroupWorkload> BuildWorkload(const Graph& graph, const Group& group);
-/// The same with graph.Readers(), which whoever has many groups makes once.
+/// The same with graph.Readers() given: a caller with many groups makes it once.
 absl::StatusOr<GroupWorkload> BuildWorkload(const Graph& graph,
                                             const std::vector<std::vector<NodeId>>& readers,
                                             const Group& group);

@@ -152,7 +152,7 @@ class Grouper {
            draft.nodes.size() + nodes > kMostNodes;
   }
 
-  // design §3.1: at most one row-wise consumer joins, where its rows stay near.
+  // At most one row-wise consumer joins, where its rows stay near.
   bool RowsFit(const NodeProfile& profile, const Draft& draft) const {
     return !draft.has_rows && profile.contiguous_rows && profile.row_bytes <= limits_.row_bytes;
   }

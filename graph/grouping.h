@@ -30,11 +30,10 @@ struct Group {
 };
 
 /// Cuts the graph into groups, in topological order; every node is in exactly one. Decided by index
-/// maps and static sizes only (docs: design §3.1, "Grouping"): nodes in topological order join the
-/// group of their last producer they may follow, as consumers that share its axes; what cannot is
-/// taken as a producer by its reader when recomputing it costs little; everything else starts a
-/// group. A function of the graph and of the GroupLimits of
-/// the target alone.
+/// maps and static sizes only. In topological order, each node joins the group of its last producer
+/// whose axes it can share. A node that cannot is computed again inside the group of its reader
+/// where that is cheap. Every other node starts a group. Depends only on the graph and on the
+/// GroupLimits of the target.
 absl::StatusOr<std::vector<Group>> GroupNodes(const Graph& graph, const ir::Target& target);
 
 /// `group 3 kernel anchor Conv: Conv %5, Binary %6` one group a line: goldens, `hone inspect`.

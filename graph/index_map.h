@@ -9,9 +9,9 @@
 #include "ir/expr.h"
 #include "ir/index/linear_sum.h"
 
-// Quasi-affine index expressions in a normal form that can be compared, composed and inverted. What
-// grouping and the building of Workloads decide about reshape, transpose, depth-to-space and
-// slices, they decide with these functions.
+// Quasi-affine index expressions in a normal form that can be compared, composed and inverted.
+// Grouping and BuildWorkload decide with these functions about reshape, transpose, depth-to-space
+// and slices.
 namespace hone::graph {
 
 /// Some digits of an axis: floor(axis / divisor) mod extent, a value in [0, extent).
@@ -22,7 +22,7 @@ struct Digit {
   auto operator<=>(const Digit&) const = default;
 };
 
-/// Its normal form here: digits of one axis that can be one, are one.
+/// A sum of digits in normal form: digits of one axis that can be merged are merged.
 using IndexSum = ir::LinearSum<Digit>;
 
 /// The normal form of `index` over axes of the given extents (Var(k) in [0, extents[k])), or empty

@@ -6,13 +6,13 @@
 
 #include "graph/graph.h"
 
-// A model of a batch as a model of one image that runs for each of them.
+// Turns a model of a batch of images into a model of one image that runs once for each.
 namespace hone::graph {
 
 /// What a graph computes for one image of its batch.
 struct OneImage {
-  /// The same nodes; of what depends on the inputs the extent that holds the batch is divided by
-  /// `images`. Constants that name the positions of every image have become the first one's.
+  /// The same nodes. In each value that depends on the inputs, the extent that holds the batch is
+  /// divided by `images`. Constants with positions in every image keep those in the first.
   Graph graph;
   int64_t images = 1;
 };

@@ -5,13 +5,13 @@
 
 #include "ir/workload.h"
 
-// Indices that come from data. A Stage draws them to the nearest inside, so that wrong data never
-// read foreign memory; the kernel looks at them once, before its loops, and ends the run when one
-// is outside.
+// Indices that come from data. A Stage clamps them to the valid range, so that wrong data never
+// read other memory. The kernel checks them once, before its loops, and ends the run with an error
+// when one is out of range.
 namespace hone::ir {
 
-/// `raw` (i64) as an index into `extent` elements: negative ones count from the end, those outside
-/// are drawn to the nearest inside. CheckedIndices recognises this form.
+/// `raw` (i64) as an index into `extent` elements: negative ones count from the end, and those out
+/// of range are clamped. CheckedIndices recognises this form.
 Expr CheckedIndexOf(const Expr& raw, int64_t extent);
 
 /// One index that a Stage takes from a Workload's inputs.

@@ -11,10 +11,10 @@
 
 namespace hone::ir {
 
-/// What a floor does differently for each kind of device: one implementation a kind, chosen by
-/// Target::kind. A floor has one for each of its interfaces, lists the kinds it brings itself and
-/// lets programs add others before any thread asks. Implementations have no state and live as long
-/// as the program.
+/// A registry of what a folder does differently for each kind of device: one implementation for
+/// each kind, chosen by Target::kind. A folder has one registry for each of its interfaces. It
+/// lists the kinds of its own, and lets programs add others before any thread asks. Implementations
+/// have no state and live as long as the program.
 template <typename Interface>
 class PerKind {
  public:
@@ -24,7 +24,7 @@ class PerKind {
   void Add(std::string_view kind, const Interface* implementation) {
     entries_.emplace_back(kind, implementation);
   }
-  /// Null where this floor does not know the kind.
+  /// Null where this registry does not know the kind.
   const Interface* Find(std::string_view kind) const {
     for (const auto& [name, implementation] : entries_) {
       if (name == kind) return implementation;

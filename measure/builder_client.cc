@@ -236,8 +236,8 @@ absl::Status BuilderClient::Explain(Process& process, const Status& failure) {
   // The limit on its address space ends it otherwise: it was the machine that had no memory left.
   if (exit->signal == SIGKILL && options_.address_space_bytes.has_value()) {
     return absl::UnavailableError(
-        fmt::format("the machine killed the builder below its own limit of memory; free memory, or "
-                    "run fewer things beside it{}",
+        fmt::format("the system killed the builder, which was within its memory limit: free "
+                    "memory, or end other programs{}",
                     detail));
   }
   if (exit->code == kExitNoSandbox) return absl::FailedPreconditionError(last_words);

@@ -307,8 +307,8 @@ absl::Status RunnerClient::Explain(const Status& failure, int64_t timeout_ns) {
   // The limit on its address space ends it otherwise: it was the machine that had no memory left.
   if (exit->signal == SIGKILL && options_.address_space_bytes.has_value()) {
     return absl::UnavailableError(
-        fmt::format("the machine killed the kernel's process below its own limit of memory; free "
-                    "memory, or run fewer things beside it{}",
+        fmt::format("the system killed the kernel's process, which was within its memory limit: "
+                    "free memory, or end other programs{}",
                     detail));
   }
   if (exit->code == kRunnerOutOfMemory || exit->signal == SIGKILL) {

@@ -3,8 +3,9 @@
 #include "ir/target.h"
 #include "ir/workload.h"
 
-// What no schedule of a Workload avoids. Unlike a roofline it knows what schedules may save, and
-// needs no probes: the same numbers on every machine.
+// Lower bounds of the work of any schedule of a Workload. Unlike a roofline they allow for what
+// schedules can save (Winograd), and they need no probes, so the numbers are the same on every
+// machine.
 namespace hone::schedule {
 
 /// Arithmetic as time of an f32 multiply-add unit: two for each multiply-add of the Workload's

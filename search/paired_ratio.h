@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-// Whether one of two is faster, by samples that were taken in turns.
+// Which of two things is faster, from samples that were taken in turns.
 namespace hone::search {
 
 /// Median and interval of the ratio a / b; sample i of both was taken in round i.

@@ -68,9 +68,9 @@ class SharedTuners {
 
   /// Sessions of an earlier start that go on: other members of a stored stream have ended.
   void GoOn(std::set<Hash128> sessions);
-  /// The search of that request as the log has it, or a new one. Another Hone's is begun anew, and
-  /// so is one that two starts in a row did not outlive replaying: what it computes of one member
-  /// is not the fault of whoever asks for it.
+  /// The search of that request as the log has it, or a new one. A search that another version of
+  /// Hone made begins anew. So does one during whose replay honed ended in two starts in a row: the
+  /// fault may lie in another member than the one that asks.
   absl::StatusOr<std::shared_ptr<SharedTuner>> Get(db::Database& database, const Request& request);
   /// Durably ends a membership, wherever it is; one of a search that nobody has opened yet when it
   /// is opened. Nothing when there is none.

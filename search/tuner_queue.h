@@ -10,10 +10,10 @@
 
 namespace hone::search {
 
-/// Events of a shared search on their way into its Tuner. Whoever has results has them made durable
-/// at once, however long another member proposes; the Tuner learns of them, in the log's order,
-/// when it is used next. Proposals need no place among them: they give the same state before or
-/// after somebody else's results. Thread-safe.
+/// Events of a shared search on their way into its Tuner. A member's results become durable at
+/// once, however long another member takes to propose. The Tuner applies them, in the log's order,
+/// when it is used next. Proposals need no place in this order: the state is the same whether they
+/// come before or after another member's results. Thread-safe.
 class TunerQueue {
  public:
   using Apply = std::function<void(Tuner& tuner)>;

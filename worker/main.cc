@@ -47,9 +47,11 @@ constexpr std::array kOptions = {
                  false, "server|honed|address|coordinator|host"),
     DaemonOption("tls", "/etc/hone/tls", "FOLDER", "ca.pem, cert.pem and key.pem of this worker",
                  false, false, "credentials|certs|certificates|cert|key"),
-    DaemonOption("insecure-loopback", "false", "", "plaintext, to a loopback address only"),
-    DaemonOption("name", "worker", "NAME", "in plaintext: what a certificate would say"),
-    DaemonOption("device", kHost, "DEVICE", "which device: KIND:N; those of one name take turns"),
+    DaemonOption("insecure-loopback", "false", "", "no encryption; only to a loopback address"),
+    DaemonOption("name", "worker", "NAME",
+                 "name of this worker where no certificate has it (--insecure-loopback)"),
+    DaemonOption("device", kHost, "DEVICE",
+                 "the device to measure on, KIND:N; workers with the same one take turns"),
     DaemonOption("role", "", "ROLE",
                  "both; build for others; or run what others build (default: both, and run where "
                  "hone-builder is not installed)"),
@@ -62,12 +64,13 @@ constexpr std::array kOptions = {
     DaemonOption("silent-seconds", "30", "N", "give up a connection on which honed says nothing"),
     DaemonOption("test-kill", "", "LABEL:N", "", true),
     DaemonOption("end-with", "", "PID", ""),  // honed --dev starts it so
-    DaemonOption("unsafe-no-sandbox", "false", "", "work where candidates cannot be locked up"),
+    DaemonOption("unsafe-no-sandbox", "false", "",
+                 "also run candidates where no sandbox can be set up"),
     DaemonOption("log-level", "info", "LEVEL", "debug, info, warning or error", false, false,
                  "verbose|debug|quiet"),
     DaemonOption("config", "", "FILE", "read options from here instead of /etc/hone/worker.toml"),
     DaemonOption("check-config", "", "",
-                 "say what a start would find wrong with the configuration, and end"),
+                 "check the configuration, say what is wrong with it, and end"),
     DaemonOption("help", "", "", "print this"),
     DaemonOption("man", "", "", "print the manual page: --man | man -l -"),
     DaemonOption("version", "", "", "print the version"),
@@ -116,7 +119,7 @@ absl::Status CheckMachine(const hone::worker::WorkerOptions& worker,
   }
   if (status.ok() || worker.measurer.runner.unsafe_no_sandbox) return status;
   return hone::Annotate(status,
-                        "this worker takes no work (where only the sandbox is missing, and every "
+                        "this worker takes no work (if only the sandbox is missing and every "
                         "client and worker of the farm is trusted: --unsafe-no-sandbox)");
 }
 
@@ -215,10 +218,10 @@ absl::StatusOr<hone::Credentials> CredentialsOf(const hone::ProgramOptions& opti
   const std::string& folder = options.Text("tls");
   auto credentials = hone::ReadConfiguredCredentials(folder, use);
   if (!credentials.ok() && ::access(folder.c_str(), F_OK) != 0) {
-    return absl::InvalidArgumentError(fmt::format(
-        "--tls {0}: there is no such folder; on honed's machine `honed issue measure NAME --out "
-        "NAME` makes credentials, which belong into it",
-        folder));
+    return absl::InvalidArgumentError(
+        fmt::format("--tls {0}: there is no such folder; on honed's machine `honed issue measure "
+                    "NAME --out NAME` makes credentials to put there",
+                    folder));
   }
   return credentials;
 }

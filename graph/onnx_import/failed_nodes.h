@@ -27,7 +27,7 @@ class FailedNodes {
   size_t size() const { return failures_.size(); }
   /// Forgets all but the first `count`.
   void Shrink(size_t count) { failures_.resize(count); }
-  /// Whether Hone lacks something, and the model is right.
+  /// Whether all of them are right and only lack support in Hone.
   bool AllUnimplemented() const;
 
   /// OK where nothing failed; else one status for all: equal reasons of one operator together, then

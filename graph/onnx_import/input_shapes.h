@@ -29,8 +29,8 @@ struct InputShapes {
 
 /// Fills the shapes of `inputs` from what they declare, --dim, --shape and --bind. A dimension
 /// whose name is a formula of other names ("past + 1") follows from them. Errors: an option that
-/// fits nothing, sizes that contradict, and what is still open with the options that give it, each
-/// dimension once.
+/// fits nothing; sizes that contradict each other; dimensions that are still open, each once, with
+/// the options that give them.
 absl::StatusOr<InputShapes> ResolveInputShapes(const std::vector<FreeInput>& inputs,
                                                const ImportOptions& options);
 

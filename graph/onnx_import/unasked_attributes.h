@@ -22,11 +22,11 @@ struct NodeBehind {
   int64_t opset = 0;
 };
 
-/// Attributes that its operator does not have. Which it has the handler alone knows, by asking for
-/// them, and it asks as long as inputs fit: so it reads the node with values of many types in place
-/// of the unknown ones. Where it asked for an attribute once, the operator has it; where none of
-/// them fits to the end nobody can tell, and there is no answer. At most some hundred readings,
-/// one where all is well.
+/// Attributes of the node that its operator does not have. Only the handler knows the operator's
+/// attributes, by asking for them, and it stops asking at the first input that does not fit. So it
+/// reads the node several times, with values of many types in place of the unknown inputs. The
+/// operator has each attribute that was asked for in any of these readings. Empty where no reading
+/// gets to the end. At most some hundred readings, and one where all is well.
 std::vector<std::string> UnaskedAttributes(const Handler& handler, const NodeBehind& node,
                                            const Graph& graph, TensorReader& tensors);
 

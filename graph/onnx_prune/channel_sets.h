@@ -48,7 +48,8 @@ struct ChannelSets {
   std::map<size_t, std::string> why_not;
 };
 
-/// The sets of which nobody else knows: no output of the graph, no reshaping, no body of a loop.
+/// All sets whose channels nothing else depends on: no output of the graph, no reshape, no body of
+/// a loop.
 std::vector<ChannelSet> FindChannelSets(const onnx_quantise::SourceModel& source);
 
 }  // namespace hone::graph::onnx_prune

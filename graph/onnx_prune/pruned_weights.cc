@@ -130,25 +130,25 @@ absl::Status CheckFits(const Layer& layer, const PruneStructure& structure, doub
   if (structure.kind == Kind::kOfGroup) {
     const int64_t channels = layer.terms / layer.window;
     if (channels % structure.group == 0) return absl::OkStatus();
-    return Invalid(fmt::format(
-        "--structure {}:{}: {} {} has sums over {} input channels, which groups of {} do not "
-        "divide; --keep {}",
-        structure.kept, structure.group, layer.op, layer.name, channels, structure.group,
-        layer.name));
+    return Invalid(
+        fmt::format("--structure {}:{}: {} {} has sums over {} input channels, which groups of {} "
+                    "do not divide; leave the layer as it is with --keep {}",
+                    structure.kept, structure.group, layer.op, layer.name, channels,
+                    structure.group, layer.name));
   }
   if (layer.terms % structure.terms != 0 || layer.columns % structure.columns != 0) {
-    return Invalid(
-        fmt::format("--structure block:{}x{}: {} {} has sums of {} terms in {} columns, which such "
-                    "blocks do not divide; choose others, or --keep {}",
-                    structure.terms, structure.columns, layer.op, layer.name, layer.terms,
-                    layer.columns, layer.name));
+    return Invalid(fmt::format(
+        "--structure block:{}x{}: {} {} has sums of {} terms in {} columns, which such blocks do "
+        "not divide; choose others, or leave the layer as it is with --keep {}",
+        structure.terms, structure.columns, layer.op, layer.name, layer.terms, layer.columns,
+        layer.name));
   }
   // The fewest that are compared with each other: those of one strip of columns.
   const int64_t units = layer.terms / structure.terms;
   if (NumZeros(sparsity, units) < units) return absl::OkStatus();
   return Invalid(
       fmt::format("--sparsity {} leaves no weight of {} {}: each column has {} {}; ask for less, "
-                  "or --keep {}",
+                  "or leave the layer as it is with --keep {}",
                   sparsity, layer.op, layer.name, units,
                   structure.terms * structure.columns == 1 ? "weights" : "blocks", layer.name));
 }

@@ -103,11 +103,11 @@ std::string WhyNotNarrow(const Layer& layer, Scheme scheme, int64_t group_size) 
   constexpr int64_t kMostTerms = std::numeric_limits<int32_t>::max() / (255 * 127);
   constexpr float kMostOfF16 = 65504;
   if (IsIntegerProduct(scheme) && layer.terms > kMostTerms) {
-    return fmt::format("a sum of {} products of bytes may leave 32 bits (at most {} fit)",
+    return fmt::format("a sum of {} products of bytes may overflow 32 bits (at most {} fit)",
                        layer.terms, kMostTerms);
   }
   if (scheme == Scheme::kInt8Dynamic && layer.op == "Conv")
-    return "a convolution's data have no scale of each run that other engines read";
+    return "other engines do not support convolutions with ranges found in each run";
   if (scheme == Scheme::kInt4Weights) {
     if (layer.op == "Conv") return "only matrix products have weights of 4 bits";
     if (layer.terms % group_size != 0) {
@@ -120,7 +120,7 @@ std::string WhyNotNarrow(const Layer& layer, Scheme scheme, int64_t group_size) 
     const int64_t count = layer.weights_data->type.NumElements();
     for (int64_t i = 0; i < count; ++i) {
       if (std::fabs(values[i]) <= kMostOfF16) continue;
-      return fmt::format("its weight {} is beyond what f16 holds", values[i]);
+      return fmt::format("its weight {} is outside the range of f16", values[i]);
     }
   }
   return "";

@@ -8,8 +8,8 @@
 #include "graph/onnx_quantise/quantise_scheme.h"
 #include "graph/onnx_quantise/source_model.h"
 
-// The model with everything that quantising decides as an input of the graph, in f32: compiled
-// once, it calibrates, and computes what any assignment would give.
+// The model in f32, with everything that quantising decides as additional graph inputs. Compiled
+// once, it serves calibration and computes the outputs of any assignment.
 namespace hone::graph::onnx_quantise {
 
 // Names of its additional inputs. Those of a layer: its weights and its bias (where it has one) as

@@ -62,15 +62,15 @@ struct InputGroup {
   int norm_node = -1;
 };
 
-/// A node that looks like a layer and is none.
+/// A node that looks like a layer but is not one.
 struct LeftOut {
   std::string name, op, why;
 };
 
-/// What is to be done to a model: which ones are refused, and in which words.
+/// What a model is read for: it decides which models are refused, and with which message.
 enum class SourceUse : uint8_t { kQuantise, kPrune };
 
-/// A model to be quantised or pruned, and what of it can be. Immutable.
+/// A model to be quantised or pruned, and its layers that can be. Immutable.
 struct SourceModel {
   std::shared_ptr<const onnx::ModelProto> proto;
   std::string folder, linked_folder;  ///< of its external data, as ImportOptions

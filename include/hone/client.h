@@ -72,7 +72,7 @@ struct SessionTask {
 };
 
 /// At least one of seconds, trials and until_unix_ms is not 0, or the request is refused
-/// (kInvalidArgument). Before its limit a session ends when nothing more is expected of it.
+/// (kInvalidArgument). A session ends before its limit when no further gain is expected.
 struct SessionRequest {
   std::string model;       ///< name, for people
   std::string model_hash;  ///< SHA-256 of its file in hexadecimal; TasksOfModel sets it
@@ -175,15 +175,15 @@ struct DeviceInfo {
 enum class DeviceAction : int {
   kDrain = 1,    ///< it finishes what it has and gets nothing more
   kUndrain = 2,  ///< it gets work again
-  kProbe = 3,    ///< its worker probes it; a quarantined one that is like its class gets work again
+  kProbe = 3,    ///< its worker probes it; a quarantined one as fast as its class gets work again
 };
 
 /// A connection to one farm. Thread-safe: any number of calls from any number of threads. It starts
 /// threads of gRPC's; do not fork after Connect without exec.
 class Client {
  public:
-  /// Reads the credentials; the first call dials. kPermissionDenied: others can read the key;
-  /// kInvalidArgument: they do not belong together, or are no client's.
+  /// Reads the credentials; the first call dials. kPermissionDenied: other users can read the key;
+  /// kInvalidArgument: the three files do not belong together, or are not those of a client.
   static Status Connect(const ClientOptions& options, std::unique_ptr<Client>* client);
   ~Client();
   Client(const Client&) = delete;
@@ -194,10 +194,11 @@ class Client {
   Status TasksOfModel(const std::string& path, const ModelOptions& options,
                       SessionRequest* request) const;
 
-  /// An equal request of the same caller whose session runs joins it.
+  /// Starts a session. If the caller already has a running session for an equal request, joins that
+  /// one.
   Status StartSession(const SessionRequest& request, StartedSession* session);
-  /// Takes its work back and ends it; what was measured stays in the log. Only the session's owner
-  /// and an admin may.
+  /// Ends a session and takes its work back from the workers; what was measured stays in the log.
+  /// Only the session's owner and an admin may.
   Status CancelSession(const std::string& id);
   /// The newest first, at most `limit`. Callers with the role submit see only their own.
   Status ListSessions(int limit, std::vector<SessionInfo>* sessions);
@@ -211,13 +212,13 @@ class Client {
                       const std::function<bool(const SessionEvent&)>& on_event,
                       int64_t patience_ms = 600'000, const std::function<bool()>& stop = nullptr);
 
-  /// The best records of a key, best first. Finding none is no error.
+  /// The best records of a key, best first. None is not an error.
   Status FindRecords(const RecordQuery& query, std::vector<Record>* records);
 
   /// Every device seen since the start of honed.
   Status ListDevices(std::vector<DeviceInfo>* devices);
   /// Needs an admin's credentials. kNotFound: no such device; kFailedPrecondition: its state does
-  /// not allow this, or it is to be probed and not connected. Does not wait for the result.
+  /// not allow this, or the device to be probed is not connected. Does not wait for the result.
   Status SetDevice(const std::string& worker, const std::string& device, DeviceAction action);
 
   /// Writes a snapshot of the farm's log, whole or not at all, over a file that is there:

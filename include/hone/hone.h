@@ -204,23 +204,23 @@ HONE_API void hone_context_destroy(hone_context* context);
 /* Threads of a run, including the caller's. */
 HONE_API int32_t hone_context_threads(const hone_context* context);
 
-/* Runs the model once and returns when all outputs are written. Buffers stand in the order of the
- * model's inputs and outputs; outputs overlap nothing. Buffers aligned to 64 bytes are used in
- * place, others are copied. A package for a GPU takes device pointers and host pointers, also
- * together: what lies in the host's memory is copied, and without a stream of its own
- * (hone_context_set_stream) the caller has waited for what it writes into the device's. The answer
- * depends neither on the number of threads nor on the caller's rounding mode. After a failure the
+/* Runs the model once and returns when all outputs are written. Buffers are in the order of the
+ * model's inputs and outputs; no output may overlap another buffer. Buffers aligned to 64 bytes are
+ * used in place, others are copied. A package for a GPU takes device pointers and host pointers,
+ * also together; buffers in host memory are copied. Unless hone_context_set_stream was called, the
+ * caller must wait until its own writes to device memory are done before it calls run. The results
+ * depend neither on the number of threads nor on the caller's rounding mode. After a failure the
  * outputs are undefined. In a child process after fork the first run starts threads of the
  * context's own; do not fork while the context runs. */
 HONE_API hone_status hone_context_run(hone_context* context, const hone_input* inputs,
                                       size_t input_count, const hone_output* outputs,
                                       size_t output_count);
 
-/* For packages of a GPU: runs of this context are ordered in `stream`, a CUstream (or cudaStream_t)
- * of the device's primary context, from now on; NULL: in one of its own. The stream lives until
- * another is set or the context ends. With device pointers alone hone_context_run then returns when
- * its work is in the stream, before it is done, unless an input has indices that the host must look
- * at. HONE_FAILED_PRECONDITION for packages of the host. */
+/* For packages of a GPU: from now on runs of this context are ordered in `stream`, a CUstream (or
+ * cudaStream_t) of the device's primary context; NULL: in a stream of its own. The stream must live
+ * until another is set or the context ends. When all buffers are device pointers, hone_context_run
+ * then returns when its work is in the stream, before it is done, unless an input has indices that
+ * the host must check. HONE_FAILED_PRECONDITION for packages of the host. */
 HONE_API hone_status hone_context_set_stream(hone_context* context, void* stream);
 
 /* Steps of a run, in order. */

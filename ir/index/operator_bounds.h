@@ -5,7 +5,7 @@
 #include "ir/expr.h"
 #include "ir/index/interval.h"
 
-// What operators of integers make of bounds, for all who keep some.
+// Bounds of the results of integer operators, from bounds of the operands.
 namespace hone::ir {
 
 /// Where `a op b` lies that does not wrap; unbounded for an operator that nothing is known of.

@@ -23,7 +23,7 @@ ClusterKind KindOf(const TraceWriter& writer, const Cluster& cluster);
 /// The heaviest of the clusters, by points and operations.
 size_t Heaviest(const TraceWriter& writer, const std::vector<Cluster>& clusters);
 
-/// A Workload and its heaviest cluster: what every rule asks, found once. Immutable.
+/// A Workload and its heaviest cluster, found once for all rules. Immutable.
 struct CpuSubject {
   /// `writer` is of the Workload, with its clusters found.
   CpuSubject(const TraceWriter& writer, const std::vector<Cluster>& clusters,

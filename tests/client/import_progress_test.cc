@@ -20,10 +20,10 @@ TEST(ImportProgressTest, ALongImportTellsHowFarItIsAndHowLongItTakes) {
     clock.AdvanceNs(kSecondNs);
     progress.Show("rollout", done, 500);
   }
-  EXPECT_EQ(err.str(), "writing out loop rollout: 2 of 500 iterations, at most 498 s left\n");
+  EXPECT_EQ(err.str(), "unrolling loop rollout: 2 of 500 iterations, at most 498 s left\n");
   clock.AdvanceNs(8 * kSecondNs);
   progress.Show("rollout", 300, -1);
-  EXPECT_NE(err.str().find("writing out loop rollout: 300 iterations so far\n"), std::string::npos);
+  EXPECT_NE(err.str().find("unrolling loop rollout: 300 iterations so far\n"), std::string::npos);
 }
 
 TEST(ImportProgressTest, AShortOneTellsNothingAndATerminalsLineIsTakenAway) {

@@ -1,5 +1,6 @@
 // What `hone` ends with where its helper programs are missing, crash, lie or cannot be locked up,
-// and where the log that is asked cannot answer: design §7's exit codes, from the program itself.
+// and where the log that is asked cannot answer: the documented exit codes, from the program
+// itself.
 
 #include "tests/client/installation.h"
 

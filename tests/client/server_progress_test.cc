@@ -124,7 +124,7 @@ TEST_F(ServerProgressTest, ItSaysWhyItWaitsUntilItEnds) {
   progress_.TakeRow(row);
   EXPECT_THAT(progress_.State(clock_).Line(), HasSubstr(row.reason));
   progress_.TakeRow(absl::UnavailableError("gone"));
-  EXPECT_THAT(progress_.State(clock_).Line(), HasSubstr("no word from the server"));
+  EXPECT_THAT(progress_.State(clock_).Line(), HasSubstr("the server does not answer"));
   progress_.TakeRow(proto::SessionInfo{});
   EXPECT_THAT(progress_.State(clock_).Line(), Not(HasSubstr("no word")));
   SessionEvent end{.kind = SessionEvent::Kind::kEnded};

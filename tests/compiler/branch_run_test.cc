@@ -65,7 +65,7 @@ TEST_F(BranchRunTest, BranchesSideBySideGiveTheSameBytesOnAnyThreads) {
   const CompiledModel in_turn = compile(BranchRun::kAuto), beside = compile(BranchRun::kBeside);
   EXPECT_EQ(in_turn.report.possible_forks, 2);
   EXPECT_EQ(in_turn.report.forks, 0);
-  EXPECT_EQ(in_turn.report.branches_why, "nobody has measured them");
+  EXPECT_EQ(in_turn.report.branches_why, "they were not measured");
   EXPECT_TRUE(in_turn.package.plan.forks.empty());
   ASSERT_EQ(beside.report.forks, 2);
   EXPECT_EQ(beside.package.plan.forks[0].counts.size(), 3U);

@@ -132,7 +132,7 @@ TEST_F(CascadesTest, LargeTensorsAreJoinedAsWasMeasured) {
   const CompiledModel apart = Compile(graph, CascadeRun::kAuto);
   EXPECT_EQ(apart.report.cascades.possible, 2);
   EXPECT_EQ(apart.report.cascades.joined, 0);
-  EXPECT_EQ(apart.report.cascades.why, "nobody has measured them");
+  EXPECT_EQ(apart.report.cascades.why, "they were not measured");
   const CompiledModel joined = Compile(graph, CascadeRun::kAuto, measured);
   EXPECT_EQ(joined.report.cascades.joined, 2);
   EXPECT_TRUE(joined.report.cascades.judged);

@@ -203,8 +203,8 @@ TEST(Durability, KillingTheMakerOfALogLeavesALogOrNone) {
   }
 }
 
-// The failure of design §5: a descriptor of the log closed in the writer's process drops its locks,
-// a reader that closes then deletes the live write-ahead log, and acknowledged commits vanish.
+// What must not happen: a descriptor of the log closed in the writer's process drops its locks, a
+// reader that closes then deletes the live write-ahead log, and acknowledged commits vanish.
 TEST(Durability, ReadersThatComeAndGoTakeNothingFromALiveWriter) {
   const TestFolder folder;
   const std::string path = folder / "tune.db";

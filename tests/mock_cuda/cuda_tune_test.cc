@@ -101,9 +101,9 @@ TEST_F(CudaTuneTest, ADeviceThatStaysBadIsLeftAlone) {
   machine_.SetScript("time real\ndriver 560.1\npower 600000\n");
   const ProgramRun later = Tune({"--trials", "5"});
   EXPECT_EQ(later.exit_code, 0) << later.err;
-  EXPECT_THAT(later.err, HasSubstr("with the driver 'NVIDIA 550.54.15, CUDA 12.0', which is "
+  EXPECT_THAT(later.err, HasSubstr("with driver 'NVIDIA 550.54.15, CUDA 12.0'; its driver is "
                                    "'NVIDIA 560.1, CUDA 12.0' now"));
-  EXPECT_THAT(later.err, HasSubstr("a power limit of 700 W, which is 600 W now"));
+  EXPECT_THAT(later.err, HasSubstr("a power limit of 700 W; its limit is 600 W now"));
 }
 
 }  // namespace

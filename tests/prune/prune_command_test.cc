@@ -143,7 +143,7 @@ TEST_F(PruneCommandTest, ChannelsAreTakenOutOfTheFile) {
   // The probe has zeros where the file has nothing.
   EXPECT_NEAR(report["predicted"]["sqnr_db"], report["written"]["sqnr_db"], 0.1);
   const json& layers = report["layers"];
-  EXPECT_EQ(layers[0]["why"], "others than layers make or read its input channels");
+  EXPECT_EQ(layers[0]["why"], "its input channels are not computed and read by layers only");
   EXPECT_NEAR(layers[0]["sparsity"], 0.5, 1e-9) << "its columns are gone";
   EXPECT_NEAR(layers[1]["sparsity"], 0.75, 1e-9);
   EXPECT_NEAR(layers[2]["sparsity"], 0.5, 1e-9);
