@@ -86,11 +86,12 @@ absl::Status UnreadableFile(int error_number, const std::string& path) {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoStatus(errno, fmt::format("open '{}'", path));
+  if (!fd.valid()) return UnreadableFile(errno, path);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, fmt::format("stat '{}'", path));
   if (S_ISDIR(info.st_mode)) {
-    return absl::InvalidArgumentError(fmt::format("cannot read '{}': it is a folder", path));
+    return absl::InvalidArgumentError(
+        fmt::format("cannot read '{}': it is a folder; name a file in it", path));
   }
   std::string bytes;
   // One byte more than the file has, so that the loop sees its end without growing the string.

@@ -93,6 +93,7 @@ LogSession::LogSession(const LogOptions& options) {
   if (options.key_value) {
     logger->set_pattern("ts=%Y-%m-%dT%H:%M:%S.%eZ level=%l %v", spdlog::pattern_time_type::utc);
   }
+  if (options.plain) logger->set_pattern("%l: %v");
   current_key_value.store(options.key_value);
   spdlog::logger* expected = nullptr;
   HONE_CHECK(current_logger.compare_exchange_strong(expected, logger.release()))
@@ -110,6 +111,12 @@ void LogMessage(LogLevel level, std::string_view message) {
   std::string line;
   AppendField("msg", message, line);
   Write(level, line);
+}
+
+void SetLogLevel(LogLevel level) {
+  spdlog::logger* const logger = current_logger.load();
+  HONE_CHECK(logger != nullptr) << "no LogSession";
+  logger->set_level(SpdlogLevel(level));
 }
 
 std::string EventText(std::string_view event, std::initializer_list<LogField> fields) {

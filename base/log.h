@@ -20,6 +20,7 @@ struct LogOptions {
   /// A daemon's log: every line is key=value ("ts=… level=info event=session_began session=…"), and
   /// a message for people is its key msg.
   bool key_value = false;
+  bool plain = false;  ///< a command's: "warning: MESSAGE", without a date
 };
 
 /// Lives in main: while it exists, messages go where its options say; without one, warnings and
@@ -34,6 +35,9 @@ class LogSession {
 };
 
 void LogMessage(LogLevel level, std::string_view message);
+
+/// From now on the LogSession drops what is less grave than this. There must be one.
+void SetLogLevel(LogLevel level);
 
 /// A fact of an event. Text with spaces, quotes, = or control characters is quoted and escaped, so
 /// that no name from outside can begin a line or another key.

@@ -241,6 +241,13 @@ absl::Status RunCompile(CommandContext& context) {
   const Arguments& arguments = context.arguments;
   const MonotonicClock& clock = *context.environment.clock;
   const std::string source = arguments.Text("MODEL");
+  // Its own name would be that of the output.
+  if (const auto package = IsPackage(source); package.ok() && *package) {
+    return absl::InvalidArgumentError(
+        fmt::format("'{}' is a package, compiled already; name the model that it was made of (an "
+                    ".onnx file)",
+                    source));
+  }
   const std::string path =
       arguments.TextOr("output", std::filesystem::path(source).replace_extension(".hone").string());
   const std::vector<std::string> inputs = InputFiles(arguments);

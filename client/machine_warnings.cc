@@ -27,8 +27,8 @@ std::string ManyThreadsText(int threads, int cpus) {
 std::string BusyMachineText(double foreign_cpus) {
   if (foreign_cpus <= measure::OthersWatch::kDisturbing) return "";
   return fmt::format(
-      "warning: other programs keep {:.1f} CPUs busy: what is measured beside them is marked as "
-      "noisy, and waiting for them costs time; end them first for exact results\n",
+      "warning: other programs keep {:.1f} CPUs busy: measurements beside them are marked as "
+      "noisy, and waiting for quiet moments costs time; end them first for exact results\n",
       foreign_cpus);
 }
 

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // A child that dies while it is written to is an error message, not our death.
   std::signal(SIGPIPE, SIG_IGN);
-  const hone::LogSession log({});
+  const hone::LogSession log({.plain = true});
   hone::proto::KeepGrpcQuiet();
   const hone::SystemMonotonicClock clock;
   hone::client::Environment environment;

@@ -62,8 +62,7 @@ absl::StatusOr<ZipArchive> OpenForReading(const std::string& path) {
   const std::string reason = zip_error_strerror(&described);
   zip_error_fini(&described);
   if (error == ZIP_ER_OPEN || error == ZIP_ER_NOENT || error == ZIP_ER_READ) {
-    return ErrnoStatus(error == ZIP_ER_NOENT ? ENOENT : system_error,
-                       fmt::format("read '{}'", path));
+    return UnreadableFile(error == ZIP_ER_NOENT ? ENOENT : system_error, path);
   }
   return absl::InvalidArgumentError(fmt::format(
       "cannot read '{}': not an .npz archive ({}); write it with numpy.savez", path, reason));

@@ -9,6 +9,7 @@
 #include "fmt/ranges.h"
 #include "nlohmann/json.hpp"
 
+#include "base/log.h"
 #include "base/status.h"
 #include "client/command_line.h"
 #include "client/help_text.h"
@@ -105,6 +106,7 @@ absl::Status RunLine(const CommandLine& line, const Environment& environment, st
     case CommandLine::Action::kRun: {
       std::ostream nobody(nullptr);
       const bool quiet = line.arguments.Flag("quiet");
+      if (quiet) SetLogLevel(LogLevel::kError);
       Environment told = environment;
       told.error_is_terminal &= !quiet;
       CommandContext context{line.arguments, told, out, quiet ? nobody : err};

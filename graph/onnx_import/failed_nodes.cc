@@ -54,7 +54,7 @@ std::vector<std::string> FailedNodes::WaysOut(const Graph& graph,
   std::vector<std::string> ways;
   if (!binds.empty())
     ways.push_back(
-        fmt::format("values that do not change can be given with {}", fmt::join(binds, " ")));
+        fmt::format("inputs that never change can be made constants: {}", fmt::join(binds, " ")));
   if (!cut.empty()) {
     ways.push_back(fmt::format("what comes before {} can be compiled alone: --cut {}",
                                failures_.size() == 1 ? "it" : "them",

@@ -70,7 +70,8 @@ absl::Status CheckOptions(const Inputs& inputs, const Names& names, const Import
           names.plain.empty() ? "none" : fmt::format("{}", fmt::join(names.plain, ", ")),
           name == "?" ? "; --shape gives the ones without a name, with the whole input" : ""));
     }
-    if (value < 1) return Invalid(fmt::format("--dim {}={}: must be at least 1", name, value));
+    if (value < 1)
+      return Invalid(fmt::format("--dim {}={}: a dimension must be at least 1", name, value));
   }
   const auto missing = [&](std::string_view option, const std::string& name) {
     return Invalid(fmt::format("--{} {}: the model has no such input; it has: {}", option, name,

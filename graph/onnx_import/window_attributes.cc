@@ -25,12 +25,13 @@ void PadSame(WindowAttributes& window, const std::vector<int64_t>& shape, bool m
 bool Check(NodeImport& node, std::string_view name, const std::vector<int64_t>& values,
            size_t count, int64_t low) {
   if (values.size() != count) {
-    node.Invalid(fmt::format("{} has {} values, not {}", name, values.size(), count));
+    node.Invalid(fmt::format("{} must have {} values, not {}", name, count, values.size()));
     return false;
   }
   for (int64_t value : values) {
     if (value < low || value > kMaxAttribute) {
-      node.Invalid(fmt::format("{} must lie in {} to {}, not {}", name, low, kMaxAttribute, value));
+      node.Invalid(value < low ? fmt::format("{} must be at least {}, not {}", name, low, value)
+                               : fmt::format("{} is too large: {}", name, value));
       return false;
     }
   }

@@ -46,8 +46,9 @@ TEST_F(FileTest, ReadsFilesWhoseSizeTheKernelDoesNotTell) {
 
 TEST_F(FileTest, MissingFileAndFolderAreNamed) {
   const std::string path = root_ / "none.onnx";
-  EXPECT_EQ(ReadFile(path).status(),
-            absl::NotFoundError("cannot open '" + path + "': No such file or directory"));
+  EXPECT_EQ(
+      ReadFile(path).status(),
+      absl::NotFoundError("cannot read '" + path + "': No such file or directory; check the path"));
   EXPECT_EQ(ReadFile(root_).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(WriteFileAtomically(root_, "x").code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(WriteFileAtomically(root_ / "no" / "file", "x").code(), absl::StatusCode::kNotFound);

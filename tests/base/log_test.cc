@@ -29,6 +29,20 @@ TEST(Log, DropsWhatIsBelowItsLevelAndWritesTheRestToTheFile) {
   EXPECT_NE(text.find("not a {format}"), std::string::npos);
 }
 
+TEST(Log, ACommandsLinesHaveNoDateAndMayBeQuietened) {
+  const std::string path = ::testing::TempDir() + "/hone_log_plain_test.txt";
+  std::filesystem::remove(path);
+  {
+    const LogSession session({.file = path, .plain = true});
+    LogWarning("the declaration is ignored");
+    SetLogLevel(LogLevel::kError);
+    LogWarning("nobody reads this");
+    LogError("this one is read");
+  }
+  EXPECT_EQ(ReadFile(path).value(),
+            "warning: the declaration is ignored\nerror: this one is read\n");
+}
+
 TEST(Log, ADaemonsLinesAreKeysAndValues) {
   const std::string path = ::testing::TempDir() + "/hone_log_key_value_test.txt";
   std::filesystem::remove(path);

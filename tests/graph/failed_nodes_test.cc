@@ -69,7 +69,7 @@ TEST(FailedNodesTest, InputsThatHoldDataAreNotToBeBound) {
   sizes.Node("Expand", {"x", "a b"}, {"z"});
   EXPECT_THAT(
       sizes.Error(),
-      ::testing::EndsWith("\nvalues that do not change can be given with --bind 'a b'=F.npy"));
+      ::testing::EndsWith("\ninputs that never change can be made constants: --bind 'a b'=F.npy"));
   EXPECT_EQ(Count(sizes.Error(), "--bind"), 1);
 }
 

@@ -185,8 +185,8 @@ TEST(InterfaceTest, ValuesThatDecideShapesAreAskedForByInput) {
   OnnxModel model;
   model.Input("x", {"6"}).Input("shape", {"2"}, onnx::TensorProto::INT64).Output("y");
   model.Node("Reshape", {"x", "shape"}, {"y"});
-  EXPECT_THAT(model.Error(), HasSubstr("comes from the graph input 'shape'; values that do not "
-                                       "change can be given with --bind"));
+  EXPECT_THAT(model.Error(), HasSubstr("comes from the graph input 'shape'; inputs that never "
+                                       "change can be made constants: --bind"));
   const auto graph = model.Import({.binds = {{"shape", MakeInt64s({2}, {2, 3})}}});
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(graph->inputs.size(), 1U);
