@@ -249,7 +249,10 @@ absl::Status Run(const hone::ProgramOptions& options) {
   worker.plaintext = options.Flag("insecure-loopback");
   worker.name = options.Text("name");
   if (worker.plaintext && !hone::IsLoopbackAddress(worker.server)) {
-    return absl::InvalidArgumentError("plaintext is for loopback alone; give --tls FOLDER");
+    return absl::InvalidArgumentError(fmt::format(
+        "--insecure-loopback is only for a honed on this machine, and '{}' is not there; "
+        "drop it and give --tls FOLDER",
+        worker.server));
   }
   HONE_ASSIGN_OR_RETURN(worker.desk.ahead, Whole("ahead", options.Text("ahead")));
   const std::string builders = options.Text("builders");
