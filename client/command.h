@@ -19,7 +19,7 @@ struct Environment {
   std::string log_path;      ///< $HONE_DB; empty: tune.db in data_folder
   const MonotonicClock* clock = nullptr;
   bool error_is_terminal = false;
-  /// Whether nobody reads standard output any more (`hone ... | head`); null: unknown.
+  /// Whether the reader of standard output is gone (`hone ... | head`); null: unknown.
   bool (*output_abandoned)() = nullptr;
 };
 

@@ -44,7 +44,7 @@ struct PointView {
 
 struct ExplainedTrace {
   db::RankedRecord record;
-  std::string proposer;            ///< who tried it first; empty: unknown (merged)
+  std::string proposer;            ///< what proposed it first; empty: unknown (merged)
   double compared_default_ns = 0;  ///< of the default, in turns with this record; 0: not compared
   std::optional<PointView> point;  ///< nothing: not a point of today's space
   std::string written_from;        ///< what the log says of its Sketch and values; empty: nothing

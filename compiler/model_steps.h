@@ -89,8 +89,8 @@ struct ModelSteps {
 /// copied. Steps whose results have no elements are left out. Errors are those of BuildWorkload.
 absl::StatusOr<ModelSteps> MakeSteps(graph::Graph graph, const std::vector<graph::Group>& groups);
 
-/// Where the elements of a value lie in memory that is nobody's part: element [i, j, ...] at
-/// begin_bytes + (offset + i * strides[0] + j * strides[1] + ...) * element size.
+/// Where the elements of a value lie in memory that is not part of another value's: element [i, j,
+/// ...] at begin_bytes + (offset + i * strides[0] + j * strides[1] + ...) * element size.
 struct ValueView {
   graph::ValueId root = graph::kNoValue;
   int64_t begin_bytes = 0;  ///< multiple of 64; 0 in a model's output, whose middle has no buffer

@@ -17,7 +17,7 @@ namespace hone::db {
 
 /// Where the facts of a batch come from.
 enum class Origin : uint8_t {
-  kHere = 0,    ///< measured by who writes this log
+  kHere = 0,    ///< measured by the writer of this log
   kMerged = 1,  ///< of another log: records count as screened
 };
 
@@ -105,7 +105,7 @@ class Database {
   virtual absl::StatusOr<Appended> Append(const Batch& batch, Origin origin = Origin::kHere) = 0;
 
   /// While the returned object lives, all reads see one state. One at a time; no Append meanwhile.
-  /// Keep it short: a log cannot fold in its newest rows while somebody reads.
+  /// Keep it short: a log cannot fold in its newest rows while it is read.
   class ReadScope {
    public:
     virtual ~ReadScope() = default;

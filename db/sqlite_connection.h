@@ -121,8 +121,8 @@ class Connection {
   std::optional<int64_t> FileChangedNs();
 
   /// kUnavailable: under its name, or that of its write-ahead log or its index, there is no longer
-  /// the file that was opened, and what is written now goes with it. A look at each name; ok where
-  /// nobody can tell.
+  /// the file that was opened, and what is written now goes with it. Looks at each name; ok where
+  /// that cannot be found out.
   absl::Status CheckInPlace();
   /// kUnavailable: somebody else has written the file. Ok before WatchOverwriting.
   absl::Status CheckNotOverwritten();

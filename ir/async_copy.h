@@ -9,7 +9,7 @@
 namespace hone::ir {
 
 /// A Store whose values may be written at any time until its thread has waited for it. In between
-/// nobody may touch where it writes. Machines without such copies write at once.
+/// no thread may touch where it writes. Machines without such copies write at once.
 Stmt AsyncStore(const Stmt& store);
 bool IsAsyncStore(const StmtNode& node);
 

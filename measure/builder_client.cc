@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kLastWordsBytes = 2000;
 constexpr int kErrorPipeBytes = 1 << 20;
 constexpr int64_t kDyingNs = 2'000'000'000;
-constexpr char kStopped[] = "the builder was ended because nobody waits for its job any more";
+constexpr char kStopped[] = "the builder was ended because its job was given up";
 
 }  // namespace
 

@@ -28,7 +28,7 @@ constexpr int64_t kDyingNs = 2'000'000'000;
 constexpr size_t kLastWordsBytes = 1000;
 constexpr int64_t kFirstRoomBytes = int64_t{1} << 20;
 constexpr char kUnasked[] = "the runner said more than it was asked";
-constexpr char kInterrupted[] = "the kernel was ended because nobody waits for it any more";
+constexpr char kInterrupted[] = "the kernel was ended because its measurement was given up";
 }  // namespace
 
 struct RunnerClient::Process {

@@ -92,8 +92,8 @@ class SketchRule {
   virtual absl::Status Emit(const Sketch& sketch, const Values& values,
                             TraceWriter& writer) const = 0;
   /// The values from which Emit writes this Trace; of several the ones that stand first in the
-  /// tables. A Trace that no values give has any values, or InvalidArgument: who must know emits
-  /// them.
+  /// tables. For a Trace that no values give it returns any values, or InvalidArgument: callers
+  /// that must be sure emit the values and compare.
   virtual absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const = 0;
   /// Why a point is not worth lowering: closed forms over the values. Empty: it is admitted.
   virtual std::string_view Refusal(const Sketch& sketch, const Values& values) const;

@@ -25,7 +25,8 @@ struct SessionOptions {
   double seconds = 600;       ///< 0: no such limit; counted across restarts
   int64_t until_unix_ns = 0;  ///< 0: no such limit
   /// Called with TuningSession::SecondsLeft, about once a second while it searches and before each
-  /// comparison, where there is a date: the wall clock may be set at any time. Unset: nobody.
+  /// comparison, where there is a date: the wall clock may be set at any time. Unset: nothing is
+  /// called.
   std::function<void(double)> tell_seconds_left;
   /// One comparison may run for so long; 0: no such limit.
   double run_seconds = 0;

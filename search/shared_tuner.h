@@ -46,7 +46,7 @@ struct SharedTuner {
   Hash128 stream;  ///< the session of the log whose events these are
   bool training = false;
   int64_t rows_at_training = 0;
-  bool over = false;  ///< its last member has left: who comes now begins a new one
+  bool over = false;  ///< its last member has left: the next to join begins a new one
 };
 
 /// Applies the events of an earlier run to a fresh Tuner, the last of its models included.

@@ -131,7 +131,7 @@ class TuningSession {
   /// Begins to make a batch durable by `append`; the Tuner learns of it in the log's order.
   void Begin(const std::function<void(db::Batch, TunerQueue::Done)>& append, db::Batch batch,
              TunerQueue::Apply apply);
-  /// Candidates under way that the Measurer knows nothing of: nobody's fault, put back.
+  /// Puts back candidates under way that the Measurer does not know; they do not count as failures.
   absl::Status GiveUpLost();
   /// Measuring does not work at all any more.
   absl::Status CheckLost(const measure::MeasureResult& result);

@@ -93,9 +93,10 @@ HeldArtifact BuildBench::Build(Work& work, size_t wanted, int64_t* took_ns) {
       std::make_shared<const std::string>(measure::EncodeBuiltArtifact(measure::ArtifactOf(built)));
   const auto size = static_cast<int64_t>(bytes->size());
   if (size > proto::kMaxArtifactBytes) {
-    return Failed(measure::Outcome::kBuildFailed,
-                  fmt::format("its code takes {} bytes; at most {} travel to who runs it", size,
-                              proto::kMaxArtifactBytes));
+    return Failed(
+        measure::Outcome::kBuildFailed,
+        fmt::format("its code takes {} bytes; at most {} can be sent to a worker that runs it",
+                    size, proto::kMaxArtifactBytes));
   }
   return {.artifact = {.sha256 = Sha256Hex(*bytes), .bytes = size}, .bytes = std::move(bytes)};
 }

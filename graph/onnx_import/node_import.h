@@ -38,7 +38,7 @@ class NodeImport {
   size_t num_inputs() const { return inputs_.size(); }
   size_t num_outputs() const { return static_cast<size_t>(proto_.output_size()); }
   bool Has(size_t i) const { return i < inputs_.size() && inputs_[i] != kNoValue; }
-  /// Whether output `i` has a name, so somebody may read it.
+  /// Whether output `i` has a name, so that it may be read.
   bool Wants(size_t i) const;
   /// Input `i`; an error when absent.
   ValueId Input(size_t i);
@@ -75,7 +75,7 @@ class NodeImport {
   /// An axis (negative: from the end) of a value of this rank, within [0, rank).
   int64_t Axis(int64_t axis, size_t rank);
   std::vector<int64_t> Axes(std::vector<int64_t> axes, size_t rank);
-  /// Attributes nobody asked for; an error of the model.
+  /// Attributes that the handler did not ask for; an error of the model.
   std::vector<std::string> UnknownAttributes() const;
 
   // Values known while importing.

@@ -26,8 +26,8 @@ struct KnownNames {
 };
 
 /// The nodes by number so that each comes after those whose outputs it (or a branch inside it)
-/// reads; the order of the file where it is one already. kInvalidArgument for a name nobody makes,
-/// one made twice, and cycles.
+/// reads; the order of the file where it is one already. kInvalidArgument for a name that no node
+/// makes, one that two nodes make, and cycles.
 absl::StatusOr<std::vector<int>> TopologicalOrder(const NodeProtos& nodes, const KnownNames& known);
 
 /// The names that a node reads, those that bodies inside it read from around them included.

@@ -176,10 +176,10 @@ absl::StatusOr<int> FoldPads(Graph& graph, const PassContext& context);
 ///   %5 = BatchNorm(%4, %s, %b, %m, %v)
 absl::StatusOr<int> FoldBatchNorm(Graph& graph, const PassContext& context);
 
-/// Rows, channels and heads of attentions between products that those who read them have no weights
-/// for, or that are zero since those who make them have none, disappear with what computes them
-/// (pruned models): through residual sums, gates, depthwise convolutions and softmax. What feeds
-/// nothing any more goes too.
+/// For pruned models: removes rows, channels and attention heads between products that no reader
+/// has weights for, or that are zero because the product that makes them has no weights for them.
+/// Follows them through residual sums, gates, depthwise convolutions and softmax. Nodes that then
+/// feed nothing are removed too.
 ///
 ///   %1 = MatMul(%0, %a) [8,12]                %1 = MatMul(%0, %c) [8,10]
 ///   %2 = Unary(%1) {fn=relu}                  %2 = Unary(%1) {fn=relu}

@@ -34,7 +34,8 @@ absl::Status ApplyComputeAt(Schedule& schedule, const Instruction& instruction) 
         fmt::format("{} has no loops, it is inlined", schedule.workload.stages[at.stage].name));
   if (schedule.stages[at.stage].place == Place::kEpilogue || s.epilogue >= 0)
     return Illegal(
-        "what has an epilogue, or is one, is computed at no loop and has none for others");
+        "a stage that has an epilogue, or is one, is computed at no loop, and no stage is computed "
+        "at its loops");
   if (!stage.store.empty())
     return Illegal(fmt::format("{} is stored elsewhere than at its axes", stage.name));
   Storage storage = Storage::kMemory;
