@@ -35,10 +35,10 @@ absl::StatusOr<std::shared_ptr<onnx::ModelProto>> Parse(const std::string& path,
   for (const onnx::OperatorSetIdProto& set : model->opset_import()) {
     const bool ours = set.domain().empty() || set.domain() == "ai.onnx";
     if (!ours || use != SourceUse::kQuantise || set.version() >= kLeastOpset) continue;
-    return Invalid(fmt::format(
-        "'{}' is of operator set {}; quantised numbers by columns need {} or later: convert it "
-        "first (onnx.version_converter.convert_version(model, 17))",
-        path, set.version(), kLeastOpset));
+    return Invalid(
+        fmt::format("'{}' is of operator set {}; scales for each output channel need {} or later: "
+                    "convert it first (onnx.version_converter.convert_version(model, 17))",
+                    path, set.version(), kLeastOpset));
   }
   return model;
 }
@@ -110,7 +110,7 @@ class LayerFinder {
     layer->weights = node.input(1);
     HONE_ASSIGN_OR_RETURN(layer->weights_data, Known(layer->weights));
     if (layer->weights_data == nullptr) return std::string("its weights are computed");
-    if (known_.contains(node.input(0))) return std::string("its data are known");
+    if (known_.contains(node.input(0))) return std::string("its data input is a constant");
     const TensorType& type = layer->weights_data->type;
     if (type.dtype != ir::DType::kF32)
       return fmt::format("its weights are {}", ToString(type.dtype));
