@@ -29,7 +29,7 @@ std::string LayersText(const PruneReport& report) {
 
 std::string UpdateText(const PruneReport& report) {
   if (!report.after_update) return "";
-  return fmt::format("what is left of {} layers was updated: {} after {} before\n",
+  return fmt::format("the remaining weights of {} layers were updated: {} after, {} before\n",
                      std::ranges::count_if(report.layers, &PrunedLayer::updated),
                      ScoreText(*report.after_update), ScoreText(*report.before_update));
 }

@@ -132,7 +132,7 @@ absl::Status PruneSearch::UpdateWeights() {
     if (updates_[i].why_not.empty()) layers.push_back(i);
   }
   if (layers.empty()) return absl::OkStatus();
-  tell_(fmt::format("updating what is left of {} layers", layers.size()));
+  tell_(fmt::format("updating the remaining weights of {} layers", layers.size()));
   HONE_ASSIGN_OR_RETURN(ModelScore best, ScoreOn(kRunsOfUpdate, assignment_));
   before_update_ = best;
   Moments moments;
@@ -174,8 +174,8 @@ absl::Status PruneSearch::Calibrate() {
     const auto why = sets_.why_not.begin();
     return absl::InvalidArgumentError(
         why == sets_.why_not.end()
-            ? std::string("no head can be pruned: no product with known weights of f32 reads what "
-                          "a softmax made of queries and keys has mixed by heads")
+            ? std::string("no head can be pruned: no MatMul, Gemm or Conv with known weights of "
+                          "f32 reads the output of an attention")
             : fmt::format("no head can be pruned: {} {} reads an attention, but {}",
                           source_.layers[why->first].op, source_.layers[why->first].name,
                           why->second));

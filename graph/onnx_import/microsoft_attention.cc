@@ -41,7 +41,7 @@ ValueId Allowed(NodeImport& n, ValueId mask, int64_t batch, int64_t queries, int
   const ValueId seen = n.Binary(BinaryOp::kGt, mask, 0.0);
   if (shape == Shape{batch, keys}) return n.Reshape(seen, {batch, 1, 1, keys});
   if (shape == Shape{batch, queries, keys}) return n.Reshape(seen, {batch, 1, queries, keys});
-  n.Unsupported(fmt::format("a mask of {}", ToText(n.TypeOf(mask))));
+  n.Unsupported(fmt::format("a mask {} is not supported", ToText(n.TypeOf(mask))));
   return kNoValue;
 }
 
@@ -72,7 +72,8 @@ void QAttention(NodeImport& n) {
   const double filter = n.Float("mask_filter_value", -10000);
   const double given_scale = n.Float("scale", 0);
   for (const char* name : {"do_rotary", "past_present_share_buffer"})
-    if (n.Int(name, 0) != 0) return n.Unsupported(fmt::format("{} other than 0", name));
+    if (n.Int(name, 0) != 0)
+      return n.Unsupported(fmt::format("{} other than 0 is not supported", name));
   const ValueId x = n.Input(0), w = n.Input(1);
   if (!n.CheckRank(x, 3, 3, "the input") || !n.CheckRank(w, 2, 2, "the weights")) return;
   const ValueId sum = IntegerProduct(n, x, w, n.OptionalInput(6), n.OptionalInput(7));
@@ -82,8 +83,8 @@ void QAttention(NodeImport& n) {
   if (!n.ok()) return;
   const Shape s = n.ShapeOf(qkv);
   if (s.size() != 3 || heads < 1 || s[2] % (3 * heads) != 0)
-    return n.Invalid(
-        fmt::format("{} columns are not queries, keys and values of {} heads", s.back(), heads));
+    return n.Invalid(fmt::format(
+        "{} columns cannot be divided into queries, keys and values of {} heads", s.back(), heads));
   const ValueId q = HeadsOf(n, qkv, 0, heads);
   ValueId k = HeadsOf(n, qkv, 1, heads), v = HeadsOf(n, qkv, 2, heads);
   const Shape shape = n.ShapeOf(q);

@@ -179,7 +179,8 @@ TEST_F(PruneHeadsCommandTest, RefusesWhatHasNoHeadsAndWhatLeavesNone) {
   testing::WriteSmallNetwork(model_);
   const ProgramRun other = Prune({"--structure", "head", "--sparsity", "0.5"});
   EXPECT_EQ(other.exit_code, 3);
-  EXPECT_THAT(other.err, HasSubstr("no head can be pruned: no product with known weights"));
+  EXPECT_THAT(other.err,
+              HasSubstr("no head can be pruned: no MatMul, Gemm or Conv with known weights"));
   EXPECT_FALSE(std::filesystem::exists(output_));
 }
 
