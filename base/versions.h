@@ -8,7 +8,7 @@ namespace hone {
 inline constexpr char kProgramVersion[] = "0.1.0";
 
 /// Format of `model.hone` that is written, and the oldest one that a loader reads.
-inline constexpr int kPackageFormatVersion = 6, kOldestPackageFormatVersion = 2;
+inline constexpr int kPackageFormatVersion = 7, kOldestPackageFormatVersion = 2;
 
 /// What a package may ask of the runtime: HoneCall, the extern routines. A package names the least
 /// it needs.

@@ -2,6 +2,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/cuda/cuda_code.h"
+#include "ir/launch.h"
 
 namespace hone::codegen {
 namespace {
@@ -20,6 +21,10 @@ class CpuCode final : public KindCode {
 };
 
 }  // namespace
+
+ir::Launch KindCode::LaunchOf(const ir::LoopNest& nest, const ir::Phase& phase) const {
+  return ir::LaunchOf(nest, phase);
+}
 
 ir::PerKind<KindCode>& CodeOfKinds() {
   static const CpuCode cpu;

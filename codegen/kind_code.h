@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ir/artifact.h"
 #include "ir/per_kind.h"
 #include "ir/stmt.h"
 #include "ir/target.h"
@@ -18,6 +19,8 @@ class KindCode {
   /// One piece of code with every phase of every nest.
   virtual absl::StatusOr<std::string> Compile(const std::vector<const ir::LoopNest*>& nests,
                                               const ir::Target& target) const = 0;
+  /// How a phase of what Compile made is launched.
+  virtual ir::Launch LaunchOf(const ir::LoopNest& nest, const ir::Phase& phase) const;
   /// What runtime::Device loads, of pieces that Compile made; `bases` as of LinkShared.
   virtual absl::StatusOr<std::string> Link(const std::vector<std::string>& pieces,
                                            const std::vector<std::string>& bases) const = 0;

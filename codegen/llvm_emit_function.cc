@@ -7,27 +7,12 @@
 namespace hone::codegen {
 
 using ir::DType;
-using ir::Expr;
 using ir::Scope;
-using ir::Stmt;
 
 namespace {
 
 /// The most lanes of a vector loop, whatever the element type.
 constexpr int64_t kMostLanes = 64;
-
-void CollectLoads(const Expr& expr, std::set<int>* used) {
-  if (expr->kind == ir::ExprKind::kLoad) used->insert(expr->id);
-  for (const Expr& arg : expr->args) CollectLoads(arg, used);
-}
-
-void CollectStmt(const Stmt& stmt, std::set<int>* used) {
-  used->insert(stmt->buffers.begin(), stmt->buffers.end());
-  if (stmt->condition != nullptr) CollectLoads(stmt->condition, used);
-  if (stmt->index != nullptr) CollectLoads(stmt->index, used);
-  for (const Expr& value : stmt->values) CollectLoads(value, used);
-  for (const Stmt& inner : stmt->body) CollectStmt(inner, used);
-}
 
 }  // namespace
 
@@ -41,10 +26,9 @@ FunctionEmitter::FunctionEmitter(const ir::LoopNest& nest, const ir::Phase& phas
           BackendsOfKinds().Of(target).NewFunction({&nest, &phase, module, &builder_}, target)),
       arith_(&builder_, function_->instructions()),
       index_(nest.num_vars, this),
-      launch_(ir::LaunchOf(phase)),
-      states_(nest.buffers.size()) {
-  CollectStmt(phase.body, &used_);
-}
+      launch_(ir::LaunchOf(nest, phase)),
+      used_(ir::BuffersOf(phase.body)),
+      states_(nest.buffers.size()) {}
 
 llvm::Value* FunctionEmitter::TableGlobal(int buffer) {
   const ir::Buffer& table = Of(buffer);
@@ -62,7 +46,6 @@ llvm::Value* FunctionEmitter::TableGlobal(int buffer) {
 }
 
 void FunctionEmitter::EmitEntry() {
-  int64_t shared_bytes = 0;
   for (const int id : used_) {
     const ir::Buffer& buffer = Of(id);
     BufferState& state = StateOf(id);
@@ -77,16 +60,14 @@ void FunctionEmitter::EmitEntry() {
       memory->setAlignment(llvm::Align(64));
       state.base = memory;
     } else if (buffer.scope != Scope::kRegister) {
-      if (buffer.scope == Scope::kShared)
-        shared_bytes += buffer.elements * ir::SizeOf(buffer.dtype);
       state.base = function_->Base(id);
       if (state.base == nullptr)
         Fail("buffer '" + buffer.name + "' is GPU shared memory, which a CPU does not have");
     }
   }
-  if (const int64_t most = function_->most_shared_bytes(); most > 0 && shared_bytes > most)
-    Fail(fmt::format("its blocks want {} bytes of shared memory, {} can be had", shared_bytes,
-                     most));
+  if (const int64_t most = function_->most_shared_bytes(); launch_.shared_bytes > most)
+    Fail(fmt::format("its blocks want {} bytes of shared memory, {} can be had",
+                     launch_.shared_bytes, most));
   frames_.emplace_back();
   frames_.back().marker = Marker();
   function_->BeginBody();

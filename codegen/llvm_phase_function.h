@@ -67,7 +67,7 @@ class PhaseFunction {
   /// Accesses to memory say how far they are known to be aligned: the machine needs to know.
   virtual bool wants_alignment() const { return false; }
 
-  /// Bytes of shared memory that a block may declare; 0: the machine has none.
+  /// Bytes of shared memory that a block may have; 0: the machine has none.
   virtual int64_t most_shared_bytes() const { return 0; }
 
   /// Declares the function, for a phase that uses these buffers, and moves the builder to its

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/descriptor.h"
 #include "ir/dtype.h"
 
 // Plain structs of the kernel interface and the package. std only: the runtime includes this file.
@@ -25,10 +26,15 @@ struct HoneCall {
 using PhaseFunction = int32_t (*)(const HoneCall*);
 inline constexpr int32_t kPhaseBadIndex = 1;
 
-/// The grid that a GPU runs a phase on: blocks, and threads of each.
+/// How a GPU runs a phase: a grid of blocks, the threads of each, the blocks that are neighbours in
+/// one cluster (which divides the grid), bytes of shared memory that a block gets beside what the
+/// code declares, and what the kernel is told of arguments beside their addresses.
 struct Launch {
-  int64_t grid_x = 1, grid_y = 1;
-  int64_t block_x = 1, block_y = 1;
+  int64_t grid_x = 1, grid_y = 1, grid_z = 1;
+  int64_t block_x = 1, block_y = 1, block_z = 1;
+  int64_t cluster_x = 1, cluster_y = 1, cluster_z = 1;
+  int64_t shared_bytes = 0;
+  std::vector<Descriptor> descriptors = {};
   bool operator==(const Launch&) const = default;
 };
 

@@ -101,20 +101,47 @@ Artifact DecodeArtifact(ByteReader& reader) {
   return kernel;
 }
 
-void EncodeLaunch(const Launch& launch, ByteWriter& writer) {
-  writer.Put<int64_t>(launch.grid_x);
-  writer.Put<int64_t>(launch.grid_y);
-  writer.Put<int64_t>(launch.block_x);
-  writer.Put<int64_t>(launch.block_y);
+void EncodePlane(const Launch& launch, ByteWriter& writer) {
+  for (const int64_t extent : {launch.grid_x, launch.grid_y, launch.block_x, launch.block_y})
+    writer.Put<int64_t>(extent);
 }
 
-Launch DecodeLaunch(ByteReader& reader) {
-  Launch launch;
-  launch.grid_x = reader.Get<int64_t>();
-  launch.grid_y = reader.Get<int64_t>();
-  launch.block_x = reader.Get<int64_t>();
-  launch.block_y = reader.Get<int64_t>();
-  return launch;
+void DecodePlane(ByteReader& reader, Launch* launch) {
+  for (int64_t* extent : {&launch->grid_x, &launch->grid_y, &launch->block_x, &launch->block_y})
+    *extent = reader.Get<int64_t>();
+}
+
+void EncodeDepth(const Launch& launch, ByteWriter& writer) {
+  for (const int64_t extent : {launch.grid_z, launch.block_z, launch.cluster_x, launch.cluster_y,
+                               launch.cluster_z, launch.shared_bytes}) {
+    writer.Put<int64_t>(extent);
+  }
+  writer.PutCount(launch.descriptors.size());
+  for (const Descriptor& descriptor : launch.descriptors) {
+    writer.Put<int32_t>(descriptor.argument);
+    EncodeDType(descriptor.dtype, writer);
+    for (const auto* list : {&descriptor.shape, &descriptor.strides, &descriptor.box})
+      writer.PutList(*list);
+    writer.Put<uint8_t>(static_cast<uint8_t>(descriptor.swizzle));
+  }
+}
+
+void DecodeDepth(ByteReader& reader, Launch* launch) {
+  for (int64_t* extent : {&launch->grid_z, &launch->block_z, &launch->cluster_x, &launch->cluster_y,
+                          &launch->cluster_z, &launch->shared_bytes}) {
+    *extent = reader.Get<int64_t>();
+  }
+  launch->descriptors.resize(reader.GetCount(4 + 1 + 3 * 4 + 1));
+  for (Descriptor& descriptor : launch->descriptors) {
+    if (!reader.ok()) return;
+    descriptor.argument = reader.Get<int32_t>();
+    descriptor.dtype = GetDType(reader);
+    for (auto* list : {&descriptor.shape, &descriptor.strides, &descriptor.box})
+      *list = reader.GetList<int64_t>();
+    const uint8_t swizzle = reader.Get<uint8_t>();
+    if (swizzle >= kNumSwizzles) reader.Fail("unknown swizzle " + std::to_string(swizzle));
+    descriptor.swizzle = static_cast<Swizzle>(swizzle % kNumSwizzles);
+  }
 }
 
 }  // namespace hone::ir

@@ -16,8 +16,12 @@ DType GetDType(ByteReader& reader);
 void EncodeBuffers(const std::vector<ArtifactBuffer>& buffers, ByteWriter& writer);
 std::vector<ArtifactBuffer> DecodeBuffers(ByteReader& reader);
 
-void EncodeLaunch(const Launch& launch, ByteWriter& writer);
-Launch DecodeLaunch(ByteReader& reader);
+/// Blocks and threads along x and y: what there was first, and stands apart in packages.
+void EncodePlane(const Launch& launch, ByteWriter& writer);
+void DecodePlane(ByteReader& reader, Launch* launch);
+/// All else of a launch.
+void EncodeDepth(const Launch& launch, ByteWriter& writer);
+void DecodeDepth(ByteReader& reader, Launch* launch);
 
 /// Without launches, what phases touch and the prologue: those follow elsewhere, where at all.
 void EncodeArtifact(const Artifact& artifact, ByteWriter& writer);

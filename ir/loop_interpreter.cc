@@ -20,7 +20,9 @@ size_t Index(int64_t i) { return static_cast<size_t>(i); }
 bool IsThreadLoop(LoopKind kind) {
   return kind == LoopKind::kThreadX || kind == LoopKind::kThreadY;
 }
-bool IsBlockLoop(LoopKind kind) { return kind == LoopKind::kBlockX || kind == LoopKind::kBlockY; }
+bool IsBlockLoop(LoopKind kind) {
+  return kind == LoopKind::kBlockX || kind == LoopKind::kBlockY || kind == LoopKind::kBlockZ;
+}
 /// Iterations of these run at the same time, each with registers and scratch of its own.
 bool IsConcurrent(LoopKind kind) { return kind == LoopKind::kParallel || IsBlockLoop(kind); }
 

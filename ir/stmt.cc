@@ -11,9 +11,9 @@
 namespace hone::ir {
 namespace {
 
-constexpr std::array<std::string_view, 10> kLoopNames = {
-    "for", "unrolled", "vector",  "parallel", "step",
-    "dot", "block.x",  "block.y", "thread.x", "thread.y"};
+constexpr std::array<std::string_view, 11> kLoopNames = {
+    "for",     "unrolled", "vector",  "parallel", "step",    "dot",
+    "block.x", "block.y",  "block.z", "thread.x", "thread.y"};
 constexpr std::array<std::string_view, 5> kScopeNames = {"argument", "scratch", "register", "table",
                                                          "shared"};
 
@@ -94,6 +94,20 @@ class StmtPrinter {
   ExprNames names_;
 };
 
+void AddLoads(const Expr& expr, std::set<int>* buffers) {
+  Visit(expr, [&](const ExprNode& node) {
+    if (node.kind == ExprKind::kLoad) buffers->insert(node.id);
+  });
+}
+
+void AddBuffers(const StmtNode& stmt, std::set<int>* buffers) {
+  buffers->insert(stmt.buffers.begin(), stmt.buffers.end());
+  if (stmt.condition != nullptr) AddLoads(stmt.condition, buffers);
+  if (stmt.index != nullptr) AddLoads(stmt.index, buffers);
+  for (const Expr& value : stmt.values) AddLoads(value, buffers);
+  for (const Stmt& inner : stmt.body) AddBuffers(*inner, buffers);
+}
+
 std::string BufferText(const Buffer& buffer) {
   std::string text = "buffer " + buffer.name + ": " + std::string(ToString(buffer.dtype)) + "[" +
                      std::to_string(buffer.elements) + "] " +
@@ -105,6 +119,12 @@ std::string BufferText(const Buffer& buffer) {
 }
 
 }  // namespace
+
+std::set<int> BuffersOf(const Stmt& stmt) {
+  std::set<int> buffers;
+  AddBuffers(*stmt, &buffers);
+  return buffers;
+}
 
 std::string_view ToString(LoopKind kind) { return kLoopNames[static_cast<size_t>(kind)]; }
 

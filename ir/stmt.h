@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ enum class LoopKind : uint8_t {
   kDot,
   kBlockX,
   kBlockY,
+  kBlockZ,
   kThreadX,
   kThreadY
 };
@@ -98,6 +100,9 @@ Stmt Sync();
 /// was read from an input.
 Stmt Fail(int32_t result);
 Stmt Prefetch(int buffer, Expr index);
+
+/// The buffers that a statement and all inside of it read or write.
+std::set<int> BuffersOf(const Stmt& stmt);
 
 /// One parallel region: code between two barriers.
 struct Phase {

@@ -15,7 +15,8 @@ std::vector<int32_t> GetPositions(ByteReader& reader, size_t size) {
 void PutArtifact(ByteWriter& writer, const ir::Artifact& artifact) {
   ir::EncodeArtifact(artifact, writer);
   for (const ir::ArtifactPhase& phase : artifact.phases) {
-    ir::EncodeLaunch(phase.launch, writer);
+    ir::EncodePlane(phase.launch, writer);
+    ir::EncodeDepth(phase.launch, writer);
     writer.PutCount(phase.accesses.size());
     for (const ir::PhaseAccess& access : phase.accesses) {
       writer.Put(access.argument);
@@ -34,7 +35,8 @@ ir::Artifact GetArtifact(ByteReader& reader) {
   ir::Artifact artifact = ir::DecodeArtifact(reader);
   for (ir::ArtifactPhase& phase : artifact.phases) {
     if (!reader.ok()) break;
-    phase.launch = ir::DecodeLaunch(reader);
+    ir::DecodePlane(reader, &phase.launch);
+    ir::DecodeDepth(reader, &phase.launch);
     phase.accesses.resize(reader.GetCount(29));
     for (ir::PhaseAccess& access : phase.accesses) {
       access.argument = reader.Get<int32_t>();

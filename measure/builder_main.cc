@@ -137,6 +137,9 @@ class JobRunner {
     HONE_ASSIGN_OR_RETURN(const codegen::KindCode* code, CodeFor(job.target, &target));
     const int64_t start_ns = clock_.NowNs();
     HONE_ASSIGN_OR_RETURN(const schedule::Lowered lowered, Lower(kernel, target, built));
+    for (size_t p = 0; p < lowered.nest.phases.size(); ++p) {
+      built->artifact.phases[p].launch = code->LaunchOf(lowered.nest, lowered.nest.phases[p]);
+    }
     const int64_t lowered_ns = clock_.NowNs();
     HONE_ASSIGN_OR_RETURN(built->object, job.output == BuildOutput::kAssembly
                                              ? codegen::Assembly({&lowered.nest}, target)

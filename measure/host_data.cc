@@ -5,6 +5,7 @@
 
 #include "base/core/status_macros.h"
 #include "measure/fill.h"
+#include "runtime/launch_check.h"
 #include "runtime/shared_object.h"
 
 namespace hone::measure {
@@ -75,6 +76,9 @@ Result<std::shared_ptr<HostData>> HostData::Make(const PrepareJob& job) {
 }
 
 Status HostData::Check(const ir::Artifact& artifact) const {
+  for (const ir::ArtifactPhase& phase : artifact.phases) {
+    HONE_RETURN_IF_ERROR(runtime::CheckLaunch(artifact, phase.launch));
+  }
   HONE_RETURN_IF_ERROR(CheckBuffers(artifact.inputs, inputs, "inputs"));
   return CheckBuffers(artifact.constants, constants, "constants");
 }

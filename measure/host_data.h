@@ -25,7 +25,7 @@ struct HostData {
   /// kResourceExhausted.
   static Result<std::shared_ptr<HostData>> Make(const PrepareJob& job);
 
-  /// Whether the job's kernel reads no more than there is. kInvalidArgument.
+  /// Whether the job's kernel can be launched and reads no more than there is. kInvalidArgument.
   Status Check(const ir::Artifact& artifact) const;
   /// What the job's prologue makes for its kernel; candidates with one prologue_key share it.
   Result<std::shared_ptr<const Buffers>> PrologueOf(const PrepareJob& job, runtime::Crew& crew);

@@ -23,7 +23,7 @@ namespace hone::measure {
 
 /// Raised when a payload changes its layout; both ends come from one build, so no other is
 /// accepted.
-inline constexpr uint16_t kWireVersion = 4;
+inline constexpr uint16_t kWireVersion = 5;
 inline constexpr size_t kFrameHeaderBytes = 16;
 inline constexpr int64_t kMaxFramePayloadBytes = int64_t{1} << 30;
 

@@ -9,6 +9,7 @@
 
 #include "base/core/status_macros.h"
 #include "runtime/externs.h"
+#include "runtime/launch_check.h"
 #include "runtime/message.h"
 #include "runtime/package.h"
 #include "runtime/phase_order.h"
@@ -206,20 +207,6 @@ class PlanChecker {
     return {};
   }
 
-  /// What every GPU can launch (CUDA C++ Programming Guide, "Compute Capabilities").
-  static Status CheckLaunch(const std::string& where, const ir::Launch& launch) {
-    constexpr int64_t kMostX = (int64_t{1} << 31) - 1, kMostY = 65'535, kMostThreads = 1024;
-    if (launch.grid_x < 1 || launch.grid_x > kMostX || launch.grid_y < 1 ||
-        launch.grid_y > kMostY) {
-      return Invalid(where, ": a grid of ", launch.grid_x, " x ", launch.grid_y, " blocks");
-    }
-    if (launch.block_x < 1 || launch.block_x > kMostThreads || launch.block_y < 1 ||
-        launch.block_y > kMostThreads / launch.block_x) {
-      return Invalid(where, ": a block of ", launch.block_x, " x ", launch.block_y, " threads");
-    }
-    return {};
-  }
-
   static Status CheckKernel(const ir::Artifact& kernel) {
     for (size_t i = 0; i < kernel.phases.size(); ++i) {
       const ir::ArtifactPhase& phase = kernel.phases[i];
@@ -231,7 +218,7 @@ class PlanChecker {
       if (phase.scratch_bytes < 0 || phase.scratch_bytes > kMaxBufferBytes) {
         return Invalid(where, ": scratch of ", phase.scratch_bytes, " bytes");
       }
-      HONE_RETURN_IF_ERROR(CheckLaunch(where, phase.launch));
+      HONE_RETURN_IF_ERROR(At(where, CheckLaunch(kernel, phase.launch)));
       if (phase.threads < 1 || phase.threads > kMaxThreads) {
         return Invalid(where, ": ", phase.threads, " threads; 1 to ", kMaxThreads, " are possible");
       }

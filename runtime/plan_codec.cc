@@ -88,7 +88,7 @@ void EncodePlan(const ir::Plan& plan, ByteWriter& writer) {
     writer.PutText(name.value);
   }
   for (const ir::Artifact& kernel : plan.kernels) {
-    for (const ir::ArtifactPhase& phase : kernel.phases) ir::EncodeLaunch(phase.launch, writer);
+    for (const ir::ArtifactPhase& phase : kernel.phases) ir::EncodePlane(phase.launch, writer);
   }
   for (const ir::PlanBuffer& buffer : plan.buffers) writer.Put<int64_t>(buffer.advance_bytes);
   writer.PutCount(plan.loops.size());
@@ -106,6 +106,9 @@ void EncodePlan(const ir::Plan& plan, ByteWriter& writer) {
   for (const ir::PlanFork& fork : plan.forks) {
     writer.Put<int32_t>(fork.first);
     writer.PutList(fork.counts);
+  }
+  for (const ir::Artifact& kernel : plan.kernels) {
+    for (const ir::ArtifactPhase& phase : kernel.phases) ir::EncodeDepth(phase.launch, writer);
   }
 }
 
@@ -139,7 +142,7 @@ ir::Plan DecodePlan(ByteReader& reader, int format) {
   for (ir::Artifact& kernel : plan.kernels) {
     for (ir::ArtifactPhase& phase : kernel.phases) {
       if (!reader.ok()) return plan;
-      phase.launch = ir::DecodeLaunch(reader);
+      ir::DecodePlane(reader, &phase.launch);
     }
   }
   if (format < 4) return plan;
@@ -164,6 +167,13 @@ ir::Plan DecodePlan(ByteReader& reader, int format) {
     if (!reader.ok()) break;
     fork.first = reader.Get<int32_t>();
     fork.counts = reader.GetList<int32_t>();
+  }
+  if (format < 7) return plan;
+  for (ir::Artifact& kernel : plan.kernels) {
+    for (ir::ArtifactPhase& phase : kernel.phases) {
+      if (!reader.ok()) return plan;
+      ir::DecodeDepth(reader, &phase.launch);
+    }
   }
   return plan;
 }

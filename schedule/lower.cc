@@ -8,7 +8,6 @@
 
 #include "base/status.h"
 #include "base/versions.h"
-#include "ir/launch.h"
 #include "ir/phase_access.h"
 #include "ir/workload_builder.h"
 #include "schedule/nest_builder.h"
@@ -228,8 +227,11 @@ absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& tr
   out.artifact.target = target.text;
   out.artifact.builder = kBuilderVersion;
   for (const auto& p : out.nest.phases) {
-    out.artifact.phases.push_back({p.symbol, p.parallel_extent, p.scratch_bytes,
-                                   std::min(p.threads, target.threads), ir::LaunchOf(p),
+    out.artifact.phases.push_back({p.symbol,
+                                   p.parallel_extent,
+                                   p.scratch_bytes,
+                                   std::min(p.threads, target.threads),
+                                   {},
                                    ir::AccessesOf(out.nest, p)});
   }
   for (const auto& k : out.nest.steps) out.artifact.steps.push_back({k.first, k.count, k.repeats});

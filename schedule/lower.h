@@ -24,7 +24,8 @@ struct Binding {
   std::vector<BufferBinding> buffers;
 };
 
-/// A lowered kernel: code for codegen, its interface for plan and package.
+/// A lowered kernel: code for codegen, its interface for plan and package, but for launches: who
+/// makes code knows those (codegen/kind_code.h).
 /// `artifact.phases[k].symbol` and `nest.phases[k].symbol` are `prefix` + "_p" + k.
 struct Lowered {
   ir::LoopNest nest;

@@ -28,7 +28,7 @@ bool IsThread(ir::LoopKind kind) {
   return kind == ir::LoopKind::kThreadX || kind == ir::LoopKind::kThreadY;
 }
 bool IsBlock(ir::LoopKind kind) {
-  return kind == ir::LoopKind::kBlockX || kind == ir::LoopKind::kBlockY;
+  return kind >= ir::LoopKind::kBlockX && kind <= ir::LoopKind::kBlockZ;
 }
 
 absl::Status CheckExtent(const LoopNode& node, int64_t count) {

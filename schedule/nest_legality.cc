@@ -19,7 +19,7 @@ bool IsThread(ir::LoopKind kind) {
   return kind == ir::LoopKind::kThreadX || kind == ir::LoopKind::kThreadY;
 }
 bool IsBlock(ir::LoopKind kind) {
-  return kind == ir::LoopKind::kBlockX || kind == ir::LoopKind::kBlockY;
+  return kind >= ir::LoopKind::kBlockX && kind <= ir::LoopKind::kBlockZ;
 }
 bool IsBound(ir::LoopKind kind) { return IsThread(kind) || IsBlock(kind); }
 

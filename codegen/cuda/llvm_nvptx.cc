@@ -6,6 +6,7 @@
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 #include "codegen/llvm_target.h"
+#include "ir/cuda/cuda_target.h"
 #include "ir/launch.h"
 
 namespace hone::codegen {
@@ -18,15 +19,17 @@ constexpr uint32_t kWarp = 32;
 
 class NvptxFunction : public PhaseFunction {
  public:
-  explicit NvptxFunction(const PhaseContext& context)
-      : PhaseFunction(context), b_(*context.builder) {}
+  NvptxFunction(const PhaseContext& context, const ir::CudaTarget& card)
+      : PhaseFunction(context),
+        card_(card),
+        launch_(ir::LaunchOf(*context.nest, *context.phase)),
+        b_(*context.builder) {}
 
   // 16 bytes, the widest load and store.
   int lanes() const override { return 4; }
   bool has_threads() const override { return true; }
   bool wants_alignment() const override { return true; }
-  // What a module may declare; more takes dynamic shared memory.
-  int64_t most_shared_bytes() const override { return 48 << 10; }
+  int64_t most_shared_bytes() const override { return card_.block_shared_bytes; }
 
   llvm::Function* Declare(const std::set<int>&) override {
     int arguments = 0;
@@ -41,8 +44,8 @@ class NvptxFunction : public PhaseFunction {
                                        context_.module);
     function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
     function_->setDoesNotThrow();
-    const ir::Launch launch = ir::LaunchOf(*context_.phase);
-    function_->addFnAttr("nvvm.reqntid", fmt::format("{},{},1", launch.block_x, launch.block_y));
+    function_->addFnAttr(
+        "nvvm.reqntid", fmt::format("{},{},{}", launch_.block_x, launch_.block_y, launch_.block_z));
     for (const ir::Buffer& buffer : context_.nest->buffers) {
       if (buffer.scope != ir::Scope::kArgument) continue;
       const auto k = static_cast<unsigned>(buffer.argument);
@@ -85,6 +88,7 @@ class NvptxFunction : public PhaseFunction {
       case ir::LoopKind::kParallel:
       case ir::LoopKind::kBlockX: return read(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
       case ir::LoopKind::kBlockY: return read(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y);
+      case ir::LoopKind::kBlockZ: return read(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_z);
       case ir::LoopKind::kThreadX: return read(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
       case ir::LoopKind::kThreadY: return read(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y);
       default: return nullptr;
@@ -161,28 +165,48 @@ class NvptxFunction : public PhaseFunction {
 
   void Erase() override {
     function_->eraseFromParent();
-    for (llvm::GlobalVariable* global : shared_) global->eraseFromParent();
+    for (llvm::GlobalVariable* global : shared_) {
+      global->removeDeadConstantUsers();
+      global->eraseFromParent();
+    }
   }
 
  private:
   llvm::Value* Shared(const ir::Buffer& of) {
-    auto* type = llvm::ArrayType::get(b_.getInt8Ty(),
-                                      static_cast<uint64_t>(of.elements * ir::SizeOf(of.dtype)));
-    auto* global = new llvm::GlobalVariable(
-        *context_.module, type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage,
-        llvm::PoisonValue::get(type), context_.phase->symbol + ".shared", nullptr,
-        llvm::GlobalValue::NotThreadLocal, kShared);
-    global->setAlignment(llvm::Align(64));
+    const int64_t bytes = of.elements * ir::SizeOf(of.dtype);
+    if (launch_.shared_bytes == 0) {
+      auto* type = llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(bytes));
+      return NewShared(type, ".shared", llvm::PoisonValue::get(type));
+    }
+    // What the launch gives has no size here; names of what is not the module's stay as they are.
+    if (shared_.empty())
+      NewShared(llvm::ArrayType::get(b_.getInt8Ty(), 0), "_shared", /*value=*/nullptr);
+    llvm::Value* const at =
+        b_.CreateConstGEP1_64(b_.getInt8Ty(), shared_.front(), static_cast<uint64_t>(shared_top_));
+    shared_top_ += (bytes + ir::kSharedAlignment - 1) / ir::kSharedAlignment * ir::kSharedAlignment;
+    return at;
+  }
+
+  llvm::GlobalVariable* NewShared(llvm::Type* type, const char* name, llvm::Constant* value) {
+    const auto linkage =
+        value == nullptr ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage;
+    auto* global = new llvm::GlobalVariable(*context_.module, type, /*isConstant=*/false, linkage,
+                                            value, context_.phase->symbol + name, nullptr,
+                                            llvm::GlobalValue::NotThreadLocal, kShared);
+    global->setAlignment(llvm::Align(ir::kSharedAlignment));
     shared_.push_back(global);
     return global;
   }
 
+  const ir::CudaTarget& card_;
+  const ir::Launch launch_;
   llvm::IRBuilder<>& b_;
   llvm::Function* function_ = nullptr;
   llvm::AllocaInst* scratch_ = nullptr;
   llvm::Value* step_ = nullptr;
   llvm::Value* result_ = nullptr;
   std::vector<llvm::GlobalVariable*> shared_;
+  int64_t shared_top_ = 0;  // of what the launch gives
 };
 
 class Nvptx : public Backend {
@@ -195,8 +219,8 @@ class Nvptx : public Backend {
   }
 
   std::unique_ptr<PhaseFunction> NewFunction(const PhaseContext& context,
-                                             const ir::Target&) const override {
-    return std::make_unique<NvptxFunction>(context);
+                                             const ir::Target& target) const override {
+    return std::make_unique<NvptxFunction>(context, target.As<ir::CudaTarget>());
   }
 };
 

@@ -9,8 +9,11 @@ namespace hone::codegen {
 ///     pointer of each buffer of HoneCall.buffers, in its order
 ///     int64_t step
 ///     int32_t* result: stays as it is, or becomes what the phase would return (kFail)
-/// to be launched over ir::LaunchOf(phase): loops bound to blocks and threads are not run but
-/// launched, and so is a parallel loop. Scratch is memory of each thread's own.
+/// to be launched as ir::LaunchOf(nest, phase) says: loops bound to blocks and threads are not run
+/// but launched, and so is a parallel loop. Scratch is memory of each thread's own. Shared memory
+/// is declared in the code or, where it is more than code may declare, what the launch gives. A
+/// launch with descriptors, which nothing emits yet, has a tensor map of 128 bytes for each after
+/// them.
 const Backend& NvptxBackend();
 
 }  // namespace hone::codegen

@@ -7,6 +7,7 @@
 
 #include "base/core/status_macros.h"
 #include "ir/cuda/cuda_code.h"
+#include "runtime/cuda/phase_launch.h"
 
 namespace hone::measure {
 namespace {
@@ -149,6 +150,8 @@ Status CudaCandidate::LoadCode(const std::string& packed) {
     HONE_RETURN_IF_ERROR(
         card_.Check(card_.driver->cuModuleGetFunction(&function, module_, phase.symbol.c_str()),
                     phase.symbol.c_str()));
+    HONE_RETURN_IF_ERROR(card_.Check(runtime::PermitLaunch(*card_.driver, function, phase.launch),
+                                     "the shared memory of its blocks"));
     functions_.push_back(function);
   }
   return {};
@@ -194,7 +197,6 @@ Result<CudaCandidate::Buffers> CudaCandidate::CopyConstants() const {
   return copies;
 }
 
-// The parameters of a kernel: codegen/cuda/llvm_nvptx.h.
 Status CudaCandidate::Launch(int32_t phase, int64_t step, const Buffers& constants) const {
   std::vector<uint64_t> values;
   using List = const Buffers*;
@@ -203,14 +205,10 @@ Status CudaCandidate::Launch(int32_t phase, int64_t step, const Buffers& constan
   }
   values.push_back(static_cast<uint64_t>(step));
   values.push_back(result_.at());
-  std::vector<void*> parameters;
-  for (uint64_t& value : values) parameters.push_back(&value);
-  const ir::Launch& shape = artifact_.phases[static_cast<size_t>(phase)].launch;
-  const auto u = [](int64_t n) { return static_cast<unsigned>(n); };
+  const auto at = static_cast<size_t>(phase);
   return card_.Check(
-      card_.driver->cuLaunchKernel(functions_[static_cast<size_t>(phase)], u(shape.grid_x),
-                                   u(shape.grid_y), 1, u(shape.block_x), u(shape.block_y), 1, 0,
-                                   card_.stream, parameters.data(), nullptr),
+      runtime::LaunchPhase(*card_.driver, functions_[at], artifact_.phases[at].launch,
+                           std::move(values), card_.stream),
       "launching the kernel");
 }
 

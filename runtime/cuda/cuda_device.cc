@@ -11,6 +11,7 @@
 #include "runtime/cuda/cuda_plan.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/memory_need.h"
+#include "runtime/cuda/phase_launch.h"
 #include "runtime/message.h"
 
 namespace hone::runtime {
@@ -97,9 +98,16 @@ class CudaLoaded final : public LoadedPlan {
       modules_.push_back(module);
       std::vector<CuHandle>& functions = model_.functions.emplace_back();
       for (const ir::ArtifactPhase& phase : input.plan->kernels[i].phases) {
-        HONE_RETURN_IF_ERROR(driver.Check(
-            driver.cuModuleGetFunction(&functions.emplace_back(), module, phase.symbol.c_str()),
-            phase.symbol.c_str()));
+        if (std::string why = WhyNotLaunched(driver, device_, phase.launch); !why.empty()) {
+          return Status(StatusCode::kFailedPrecondition,
+                        Message(phase.symbol, ": ", why, "; compile the model for this GPU"));
+        }
+        CuHandle& function = functions.emplace_back();
+        HONE_RETURN_IF_ERROR(
+            driver.Check(driver.cuModuleGetFunction(&function, module, phase.symbol.c_str()),
+                         phase.symbol.c_str()));
+        HONE_RETURN_IF_ERROR(
+            driver.Check(PermitLaunch(driver, function, phase.launch), phase.symbol.c_str()));
       }
     }
     return {};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/core/status_macros.h"
+#include "runtime/cuda/phase_launch.h"
 #include "runtime/message.h"
 #include "runtime/plan_check.h"
 #include "runtime/plan_error.h"
@@ -204,7 +205,6 @@ CuPointer CudaPlan::AddressOf(int32_t id) const {
   return 0;
 }
 
-// The parameters of a kernel: codegen/cuda/llvm_nvptx.h.
 Status CudaPlan::Submit(const Launch& launch) const {
   const ir::PlanStep& step = model_.plan->steps[launch.step];
   const auto kernel = static_cast<size_t>(step.kernel);
@@ -213,14 +213,9 @@ Status CudaPlan::Submit(const Launch& launch) const {
   for (const int32_t id : step.buffers) values.push_back(AddressOf(id));
   values.push_back(static_cast<uint64_t>(launch.repeat));
   values.push_back(results_.at() + launch.step * sizeof(int32_t));
-  std::vector<void*> parameters;
-  for (uint64_t& value : values) parameters.push_back(&value);
-  const ir::Launch& shape = model_.plan->kernels[kernel].phases[phase].launch;
-  const auto u = [](int64_t n) { return static_cast<unsigned>(n); };
   return driver_.Check(
-      driver_.cuLaunchKernel(model_.functions[kernel][phase], u(shape.grid_x), u(shape.grid_y), 1,
-                             u(shape.block_x), u(shape.block_y), 1, 0, stream_, parameters.data(),
-                             nullptr),
+      LaunchPhase(driver_, model_.functions[kernel][phase],
+                  model_.plan->kernels[kernel].phases[phase].launch, std::move(values), stream_),
       "launching a kernel");
 }
 

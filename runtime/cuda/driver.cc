@@ -54,6 +54,9 @@ Result<CudaDriver> FindAll() {
   Take("cuGraphExecDestroy", &d.cuGraphExecDestroy, &why);
   Take("cuGraphDestroy", &d.cuGraphDestroy, &why);
   Take("cuLaunchKernel", &d.cuLaunchKernel, &why);
+  Take("cuLaunchKernelEx", &d.cuLaunchKernelEx, &why);
+  Take("cuFuncSetAttribute", &d.cuFuncSetAttribute, &why);
+  Take("cuTensorMapEncodeTiled", &d.cuTensorMapEncodeTiled, &why);
   Take("cuEventCreate", &d.cuEventCreate, &why);
   Take("cuEventRecord", &d.cuEventRecord, &why);
   Take("cuEventRecordWithFlags", &d.cuEventRecordWithFlags, &why);

@@ -13,6 +13,26 @@ using CuResult = int;
 using CuPointer = uint64_t;  ///< CUdeviceptr
 using CuHandle = void*;      ///< CUcontext, CUmodule, CUfunction, CUstream, CUgraph, CUevent, …
 
+// CUlaunchConfig and what of CUlaunchAttribute we set.
+struct CuLaunchAttribute {
+  int id = 0;
+  int pad = 0;
+  unsigned value[16] = {};
+};
+struct CuLaunchConfig {
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1;
+  unsigned block_x = 1, block_y = 1, block_z = 1;
+  unsigned shared_bytes = 0;
+  CuHandle stream = nullptr;
+  CuLaunchAttribute* attributes = nullptr;
+  unsigned num_attributes = 0;
+};
+static_assert(sizeof(CuLaunchAttribute) == 72 && sizeof(CuLaunchConfig) == 56);
+/// CUtensorMap: only the driver knows what stands in it.
+struct alignas(64) CuTensorMap {
+  unsigned char bytes[128];
+};
+
 struct CudaDriver {
   CuResult (*cuDeviceGet)(int* device, int ordinal) = nullptr;
   CuResult (*cuDeviceGetAttribute)(int* value, int attribute, int device) = nullptr;
@@ -53,6 +73,14 @@ struct CudaDriver {
   CuResult (*cuLaunchKernel)(CuHandle function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                              unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                              CuHandle stream, void** parameters, void** extra) = nullptr;
+  CuResult (*cuLaunchKernelEx)(const CuLaunchConfig* config, CuHandle function, void** parameters,
+                               void** extra) = nullptr;
+  CuResult (*cuFuncSetAttribute)(CuHandle function, int attribute, int value) = nullptr;
+  /// Lists are of the innermost dimension first.
+  CuResult (*cuTensorMapEncodeTiled)(CuTensorMap* map, int type, unsigned rank, CuPointer address,
+                                     const uint64_t* extents, const uint64_t* strides,
+                                     const unsigned* box, const unsigned* steps, int interleave,
+                                     int swizzle, int promotion, int fill) = nullptr;
   CuResult (*cuEventCreate)(CuHandle* event, unsigned flags) = nullptr;
   CuResult (*cuEventRecord)(CuHandle event, CuHandle stream) = nullptr;
   CuResult (*cuEventRecordWithFlags)(CuHandle event, CuHandle stream, unsigned flags) = nullptr;

@@ -15,7 +15,6 @@ namespace {
 /// Columns.
 constexpr size_t kThreadsY = 0, kRows = 1, kThreadsX = 2, kVectors = 3, kDepth = 4, kParts = 5,
                  kStages = 6;
-constexpr int64_t kMostSharedBytes = 48 << 10;
 /// Parts of a product's sum, each a product of its own.
 constexpr int64_t kMostParts = 16;
 
@@ -31,7 +30,8 @@ struct ProductsForm : SketchForm {
   BlockTile nominal;
   std::string stage;  ///< the sum with most to do
   int64_t rows = 1;   ///< of the product with most
-  int64_t depth = 1;  ///< of that sum
+  ProductAxes axes;   ///< of that sum
+  int64_t most_shared_bytes = 0;
 };
 
 class ProductsRule final : public SketchRule {
@@ -58,11 +58,14 @@ class ProductsRule final : public SketchRule {
   std::string_view Refusal(const Sketch& sketch, const Values& v) const override {
     const auto& form = static_cast<const ProductsForm&>(*sketch.form);
     const BlockTile tile = TileOf(v);
-    if (tile.shared_bytes() > kMostSharedBytes) return "slices larger than a block's shared memory";
+    if (tile.shared_bytes() > form.most_shared_bytes)
+      return "slices larger than a block's shared memory";
     if (tile.rows * tile.vectors * BlockTile::kLanes > 128) return "too many registers";
+    if (!FitsGrid(form.axes, v[kParts], tile)) return "more blocks than a grid has";
     if (tile.WastesRows(form.rows)) return "half of the block has no rows";
-    if (form.depth / v[kParts] % tile.depth != 0) return "a part of the sum is no whole slices";
-    if (form.depth / v[kParts] / tile.depth < tile.stages)
+    if (form.axes.depth / v[kParts] % tile.depth != 0)
+      return "a part of the sum is no whole slices";
+    if (form.axes.depth / v[kParts] / tile.depth < tile.stages)
       return "fewer slices than are on their way";
     return {};
   }
@@ -91,13 +94,15 @@ std::optional<Sketch> ProductsSketch(const ir::Workload& workload, const ir::Tar
     main = &product;
   }
   if (main == nullptr) return std::nullopt;
-  const auto nominal = NominalBlock(main->axes, target.As<ir::CudaTarget>());
+  const auto& card = target.As<ir::CudaTarget>();
+  const auto nominal = NominalBlock(main->axes, card);
   if (!nominal) return std::nullopt;
   auto form = std::make_shared<ProductsForm>();
   form->nominal = *nominal;
   form->stage = w.name(main->stage);
   form->rows = rows;
-  form->depth = main->axes.depth;
+  form->axes = main->axes;
+  form->most_shared_bytes = card.block_shared_bytes;
   DecisionTable tiles{"tile", {"threads_y", "rows", "threads_x", "vectors"}, {}};
   for (const BlockTile& t : BlockTiles())
     tiles.rows.push_back({t.threads_y, t.rows, t.threads_x, t.vectors});

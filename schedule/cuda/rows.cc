@@ -20,7 +20,9 @@ namespace hone::schedule {
 namespace {
 
 constexpr size_t kThreads = 0, kRows = 1, kVectors = 2;  // columns
-constexpr int64_t kLeastRow = kWarpThreads, kMostThreads = 512, kMostSharedBytes = 48 << 10;
+constexpr int64_t kLeastRow = kWarpThreads, kMostThreads = 512;
+/// What a block takes by default, so that code for a chip runs on every later one.
+constexpr int64_t kNominalSharedBytes = 48 << 10;
 /// Partial results that one thread folds at the end; more are folded by as many threads first.
 constexpr int64_t kFold = 16;
 
@@ -270,12 +272,12 @@ std::shared_ptr<RowsForm> FormOf(const TraceWriter& w, const std::vector<Cluster
   return form;
 }
 
-std::string_view RefusalOf(const RowsForm& form, const Values& v) {
+std::string_view RefusalOf(const RowsForm& form, const Values& v, int64_t most_shared_bytes) {
   if (v[kThreads] * v[kRows] > kMostThreads) return "too many threads";
   if (v[kRows] > form.rows) return "a block has more rows than there are";
   const int64_t factored = form.reductions - (v[kThreads] == kWarpThreads ? form.exchanged : 0);
   const int64_t partial = 4 * factored * (v[kThreads] + 2 * kFold);
-  if (v[kRows] * (form.shared_bytes + partial) > kMostSharedBytes)
+  if (v[kRows] * (form.shared_bytes + partial) > most_shared_bytes)
     return "rows larger than a block's shared memory";
   return {};
 }
@@ -286,13 +288,14 @@ std::optional<Values> NominalOf(const RowsForm& form) {
   int64_t threads = kLeastRow;
   while (2 * threads <= form.shortest && kOfAThread * threads < form.columns && threads < 256)
     threads *= 2;
+  const auto fits = [&](const Values& values) {
+    return RefusalOf(form, values, kNominalSharedBytes).empty();
+  };
   Values v{threads, 1, form.vectors && form.columns >= 4 * threads ? 4 : 1};
   for (const int64_t rows : {4, 2}) {
-    if (v[kRows] == 1 && threads * rows <= kWanted && RefusalOf(form, {threads, rows, 1}).empty())
-      v[kRows] = rows;
+    if (v[kRows] == 1 && threads * rows <= kWanted && fits({threads, rows, 1})) v[kRows] = rows;
   }
-  if (!RefusalOf(form, v).empty()) return std::nullopt;
-  return v;
+  return fits(v) ? std::optional(v) : std::nullopt;
 }
 
 class RowsRule final : public SketchRule {
@@ -318,7 +321,8 @@ class RowsRule final : public SketchRule {
   }
 
   std::string_view Refusal(const Sketch& sketch, const Values& v) const override {
-    return RefusalOf(static_cast<const RowsForm&>(*sketch.form), v);
+    const auto& form = static_cast<const RowsForm&>(*sketch.form);
+    return RefusalOf(form, v, form.card.block_shared_bytes);
   }
 
   std::optional<Values> Default(const Sketch& sketch) const override {

@@ -15,10 +15,13 @@ namespace hone::schedule {
 namespace {
 
 constexpr int64_t kDepths[] = {16, 8, 32, 4};
+/// The most along y of a grid, and along z: CUDA C++ Programming Guide, "Compute Capabilities".
 constexpr int64_t kMostBlocksY = 65'535;
 /// Unused elements after each row of a slice that is turned: threads that write a column of it
 /// would share a bank, and vectors of a row stay aligned.
 constexpr int64_t kRowGap = 4;
+
+int64_t Parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
 std::string Loop(const std::string& stage, int spatial, int axis) {
   return axis < spatial ? fmt::format("{}.i{}", stage, axis)
@@ -92,9 +95,17 @@ const std::vector<BlockTile>& BlockTiles() {
 }
 
 int64_t BlocksOf(const ProductAxes& axes, const BlockTile& tile) {
-  const auto parts = [](int64_t whole, int64_t part) { return (whole + part - 1) / part; };
-  return axes.batches * parts(axes.rows, tile.block_rows()) *
-         parts(axes.columns, tile.block_columns());
+  return axes.batches * Parts(axes.rows, tile.block_rows()) *
+         Parts(axes.columns, tile.block_columns());
+}
+
+bool BatchesAlongZ(const ProductAxes& axes, const BlockTile& tile) {
+  return axes.batches > 1 && axes.batches * Parts(axes.rows, tile.block_rows()) > kMostBlocksY;
+}
+
+bool FitsGrid(const ProductAxes& axes, int64_t parts, const BlockTile& tile) {
+  return Parts(axes.rows, tile.block_rows()) <= kMostBlocksY &&
+         axes.batches * parts <= kMostBlocksY;
 }
 
 int64_t SliceDepth(const ProductAxes& axes, int64_t wanted) {
@@ -109,8 +120,7 @@ std::optional<BlockTile> NominalBlock(const ProductAxes& axes, const ir::CudaTar
         std::ranges::find_if(kDepths, [&](int64_t d) { return axes.depth % d == 0; });
     if (depth == std::end(kDepths)) return std::nullopt;
     tile.depth = *depth;
-    const int64_t blocks_y =
-        axes.batches * ((axes.rows + tile.block_rows() - 1) / tile.block_rows());
+    const int64_t blocks_y = axes.batches * Parts(axes.rows, tile.block_rows());
     if (blocks_y > kMostBlocksY || tile.WastesRows(axes.rows)) continue;
     if (!best || BlocksOf(axes, tile) > BlocksOf(axes, *best)) best = tile;
     if (BlocksOf(axes, *best) >= card.multiprocessors) break;
@@ -133,14 +143,18 @@ void ScheduleProduct(TraceWriter& w, int id, const ProductAxes& axes, const Bloc
   for (const int r : axes.other_reduce) order.push_back(loop(r));
   order.insert(order.end(), {k + ".0", k + ".1", m + ".1", n + ".1", n + ".3"});
   w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
-  std::string outer = axes.batch.empty() ? m + ".0" : loop(axes.batch[0]);
-  for (size_t b = 1; b <= axes.batch.size(); ++b) {
-    const std::string next = b < axes.batch.size() ? loop(axes.batch[b]) : m + ".0";
+  std::vector<std::string> outside;
+  for (const int a : axes.batch) outside.push_back(loop(a));
+  const bool along_z = BatchesAlongZ(axes, tile);
+  if (!along_z) outside.push_back(m + ".0");
+  std::string outer = outside[0];
+  for (size_t b = 1; b < outside.size(); ++b) {
     const std::string fused = fmt::format("{}.f{}", stage.name, b - 1);
-    w.Emit(fmt::format("{} = fuse({}, {})", fused, outer, next));
+    w.Emit(fmt::format("{} = fuse({}, {})", fused, outer, outside[b]));
     outer = fused;
   }
-  w.Emit(fmt::format("bind({}, block.y)", outer));
+  w.Emit(fmt::format("bind({}, block.{})", outer, along_z ? "z" : "y"));
+  if (along_z) w.Emit(fmt::format("bind({}.0, block.y)", m));
   w.Emit(fmt::format("bind({}.0, block.x)", n));
   w.Emit(fmt::format("bind({}.2, thread.y)", m));
   w.Emit(fmt::format("bind({}.2, thread.x)", n));

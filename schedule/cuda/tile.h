@@ -34,6 +34,11 @@ struct BlockTile {
 const std::vector<BlockTile>& BlockTiles();
 /// Blocks of a launch.
 int64_t BlocksOf(const ProductAxes& axes, const BlockTile& tile);
+/// Whether the tiles along rows, those of all batches, are more than a grid has along y: then the
+/// batches are along z.
+bool BatchesAlongZ(const ProductAxes& axes, const BlockTile& tile);
+/// Whether a grid has as many blocks where the sum is cut into so many parts.
+bool FitsGrid(const ProductAxes& axes, int64_t parts, const BlockTile& tile);
 /// The depth of the slices of a sum where others have `wanted`: that, or a smaller one that divides
 /// its own.
 int64_t SliceDepth(const ProductAxes& axes, int64_t wanted);

@@ -29,8 +29,8 @@ absl::Status RequireLanes(const Schedule& schedule, Schedule::LoopRef ref,
 // vectorize(LOOP): its iterations are the lanes of vectors; 2 to 64 of them.
 // unroll(LOOP): the body is emitted once per iteration with the index a constant.
 // parallel(LOOP, threads): the outermost loop of a root Stage is split over at most so many
-// threads. bind(LOOP, block.x|block.y|thread.x|thread.y): the GPU's grid. A reduce loop may be
-// thread.x: each lane of a row of threads reduces its part, then the lanes combine.
+// threads. bind(LOOP, block.x|block.y|block.z|thread.x|thread.y): the GPU's grid. A reduce loop may
+// be thread.x: each lane of a row of threads reduces its part, then the lanes combine.
 absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   bool parallel = instruction.primitive == "parallel", bind = instruction.primitive == "bind";
@@ -71,12 +71,15 @@ absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
       node.kind = ir::LoopKind::kBlockX;
     else if (where == "block.y")
       node.kind = ir::LoopKind::kBlockY;
+    else if (where == "block.z")
+      node.kind = ir::LoopKind::kBlockZ;
     else if (where == "thread.x")
       node.kind = ir::LoopKind::kThreadX;
     else if (where == "thread.y")
       node.kind = ir::LoopKind::kThreadY;
     else
-      return Illegal(fmt::format("no {}; there are: block.x block.y thread.x thread.y", where));
+      return Illegal(
+          fmt::format("no {}; there are: block.x block.y block.z thread.x thread.y", where));
   }
   return absl::OkStatus();
 }

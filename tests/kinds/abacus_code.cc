@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include "codegen/codegen.h"
 #include "codegen/kind_code.h"
 #include "tests/kinds/abacus.h"
@@ -19,6 +22,23 @@ class Code final : public codegen::KindCode {
   absl::StatusOr<std::string> Compile(const std::vector<const ir::LoopNest*>& nests,
                                       const ir::Target&) const override {
     return codegen::CompileToObject(nests, HostOf());
+  }
+  /// As a grid of three dimensions over the parallel loop, with a descriptor of each argument.
+  ir::Launch LaunchOf(const ir::LoopNest& nest, const ir::Phase& phase) const override {
+    ir::Launch launch;
+    const double side = std::ceil(std::cbrt(static_cast<double>(phase.parallel_extent)));
+    launch.grid_x = launch.grid_y = launch.grid_z = std::max<int64_t>(1, std::llround(side));
+    for (const int id : ir::BuffersOf(phase.body)) {
+      const ir::Buffer& buffer = nest.buffers[static_cast<size_t>(id)];
+      const int64_t bytes = buffer.elements * ir::SizeOf(buffer.dtype);
+      if (buffer.scope != ir::Scope::kArgument || bytes == 0) continue;
+      launch.descriptors.push_back({.argument = buffer.argument,
+                                    .dtype = ir::DType::kU8,
+                                    .shape = {bytes},
+                                    .strides = {},
+                                    .box = {1}});
+    }
+    return launch;
   }
   absl::StatusOr<std::string> Link(const std::vector<std::string>& pieces,
                                    const std::vector<std::string>& bases) const override {

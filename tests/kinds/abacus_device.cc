@@ -80,14 +80,8 @@ class Prepared final : public runtime::PreparedPlan {
   Status RunStep(size_t number) {
     const ir::PlanStep& step = model_.plan->steps[number];
     const ir::Artifact& kernel = model_.plan->kernels[static_cast<size_t>(step.kernel)];
-    std::vector<Descriptor> buffers;
-    for (const auto* list : {&kernel.inputs, &kernel.constants, &kernel.prologue, &kernel.outputs,
-                             &kernel.workspace}) {
-      for (const ir::ArtifactBuffer& buffer : *list) {
-        const Memory::Handle at = HandleOf(step.buffers[buffers.size()]);
-        buffers.push_back({at, at == 0 ? 0 : buffer.bytes});
-      }
-    }
+    std::vector<Memory::Handle> buffers;
+    for (const int32_t id : step.buffers) buffers.push_back(HandleOf(id));
     for (const ir::ArtifactStep& part : kernel.steps) {
       for (int64_t repeat = 0; repeat < part.repeats; ++repeat) {
         for (int32_t phase = part.first; phase < part.first + part.count; ++phase) {
@@ -101,7 +95,7 @@ class Prepared final : public runtime::PreparedPlan {
   }
 
   int32_t Launch(const ir::PlanStep& step, int32_t number, int64_t repeat,
-                 std::span<const Descriptor> buffers) {
+                 std::span<const Memory::Handle> buffers) {
     const auto kernel = static_cast<size_t>(step.kernel);
     const ir::ArtifactPhase& phase =
         model_.plan->kernels[kernel].phases[static_cast<size_t>(number)];

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
+#include <optional>
 #include <utility>
 
 namespace hone::abacus {
@@ -82,19 +82,21 @@ void Queue::Work() {
 }
 
 int32_t LaunchGrid(ir::PhaseFunction function, const ir::ArtifactPhase& phase, Memory& memory,
-                   std::span<const Descriptor> arguments, ir::HoneCall call) {
-  std::vector<void*> buffers;
-  for (const Descriptor& argument : arguments) {
-    if (!memory.Holds(argument.at, argument.bytes)) return kBadDescriptor;
-    buffers.push_back(memory.At(argument.at));
+                   std::span<const Memory::Handle> arguments, ir::HoneCall call) {
+  const ir::Launch& launch = phase.launch;
+  std::vector<void*> buffers(arguments.size());
+  for (const ir::Descriptor& descriptor : launch.descriptors) {
+    const auto number = static_cast<size_t>(descriptor.argument);
+    const std::optional<int64_t> bytes = ir::BytesOf(descriptor);
+    if (number >= arguments.size() || !bytes || !memory.Holds(arguments[number], *bytes))
+      return kBadDescriptor;
+    buffers[number] = memory.At(arguments[number]);
   }
   call.buffers = buffers.data();
-  const auto side =
-      static_cast<int64_t>(std::ceil(std::cbrt(static_cast<double>(phase.parallel_extent))));
-  for (int64_t z = side - 1; z >= 0; --z) {
-    for (int64_t y = side - 1; y >= 0; --y) {
-      for (int64_t x = side - 1; x >= 0; --x) {
-        call.begin = (z * side + y) * side + x;
+  for (int64_t z = launch.grid_z - 1; z >= 0; --z) {
+    for (int64_t y = launch.grid_y - 1; y >= 0; --y) {
+      for (int64_t x = launch.grid_x - 1; x >= 0; --x) {
+        call.begin = (z * launch.grid_y + y) * launch.grid_x + x;
         call.end = call.begin + 1;
         if (call.begin >= phase.parallel_extent) continue;
         const int32_t result = function(&call);

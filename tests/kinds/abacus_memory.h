@@ -59,20 +59,14 @@ class Queue {
   std::thread thread_;
 };
 
-/// An argument of a launch: the device finds the buffer by it, and runs nothing where it does not
-/// hold what is said here. Nothing at handle 0.
-struct Descriptor {
-  Memory::Handle at = 0;
-  int64_t bytes = 0;
-};
-
 /// What a launch with a bad descriptor returns.
 inline constexpr int32_t kBadDescriptor = 77 << 16;
 
-/// Runs a phase as a grid of three dimensions over its parallel loop, the last block first. What
-/// the first block that fails returns, or 0.
+/// Runs a phase as its launch says, the last block first; `arguments` are those of HoneCall. The
+/// device finds an argument by its descriptor alone, and runs nothing where it does not hold what
+/// is said there. What the first block that fails returns, or 0.
 int32_t LaunchGrid(ir::PhaseFunction function, const ir::ArtifactPhase& phase, Memory& memory,
-                   std::span<const Descriptor> arguments, ir::HoneCall call);
+                   std::span<const Memory::Handle> arguments, ir::HoneCall call);
 
 /// From now on whatever is run in this process fails, until the device is found again.
 void LoseDevice(bool lost);

@@ -71,15 +71,33 @@ TEST_F(AbacusPackageTest, RunsNothingOnADescriptorOfMoreThanThereIs) {
   const ir::PhaseFunction count = [](const ir::HoneCall*) -> int32_t { return ++runs, 0; };
   abacus::Memory memory;
   const abacus::Memory::Handle eight = memory.Allocate(8);
-  const auto launched = [&](abacus::Descriptor argument) {
-    return abacus::LaunchGrid(count, {.parallel_extent = 5}, memory, {&argument, 1}, {});
+  const auto launched = [&](abacus::Memory::Handle at, int64_t bytes) {
+    ir::ArtifactPhase phase{.parallel_extent = 5};
+    phase.launch.grid_x = phase.launch.grid_z = 2;
+    phase.launch.grid_y = 3;
+    phase.launch.descriptors = {{.dtype = ir::DType::kU8, .shape = {bytes}, .box = {1}}};
+    return abacus::LaunchGrid(count, phase, memory, {&at, 1}, {});
   };
-  EXPECT_EQ(launched({eight, 9}), abacus::kBadDescriptor);
-  EXPECT_EQ(launched({eight + 1, 8}), abacus::kBadDescriptor);
-  EXPECT_EQ(launched({2 * eight, 1}), abacus::kBadDescriptor);
+  EXPECT_EQ(launched(eight, 9), abacus::kBadDescriptor);
+  EXPECT_EQ(launched(eight + 1, 8), abacus::kBadDescriptor);
+  EXPECT_EQ(launched(2 * eight, 1), abacus::kBadDescriptor);
   EXPECT_EQ(runs, 0);
-  EXPECT_EQ(launched({eight, 8}), 0);
+  EXPECT_EQ(launched(eight, 8), 0);
   EXPECT_EQ(runs, 5);
+}
+
+// How a phase is launched is what its kind's code says, and the package has it.
+TEST_F(AbacusPackageTest, LaunchesHaveThreeDimensionsAndDescriptors) {
+  const std::string bytes = PackageFor("abacus:rods=8", Network());
+  const auto package = runtime::ParsePackage(std::as_bytes(std::span(bytes)));
+  ASSERT_TRUE(package.ok()) << package.status().message();
+  for (const ir::Artifact& kernel : package->plan.kernels) {
+    const ir::Launch& launch = kernel.phases.back().launch;
+    EXPECT_EQ(launch.grid_x, 2) << "four rows of the result";
+    EXPECT_EQ(launch.grid_x, launch.grid_z);
+    // What it reads and the result.
+    EXPECT_GE(launch.descriptors.size(), 2U);
+  }
 }
 
 TEST_F(AbacusPackageTest, ALostDeviceFailsEveryRunUntilItIsFound) {

@@ -48,14 +48,13 @@ class Candidate final : public measure::LoadedCandidate {
     using List = const HostData::Buffers*;
     for (List list : {List(&data.inputs), List(&data.constants), prologue.get()}) {
       for (const GuardedBuffer& buffer : *list) {
-        arguments_.push_back(
-            {memory_.Copy(buffer.span()), static_cast<int64_t>(buffer.span().size())});
+        arguments_.push_back(memory_.Copy(buffer.span()));
       }
     }
     first_output_ = arguments_.size();
     for (const auto* list : {&artifact_.outputs, &artifact_.workspace}) {
       for (const ir::ArtifactBuffer& buffer : *list) {
-        arguments_.push_back({memory_.Allocate(static_cast<size_t>(buffer.bytes)), buffer.bytes});
+        arguments_.push_back(memory_.Allocate(static_cast<size_t>(buffer.bytes)));
       }
     }
     for (const ir::ArtifactPhase& phase : artifact_.phases) {
@@ -89,7 +88,7 @@ class Candidate final : public measure::LoadedCandidate {
   }
 
  private:
-  std::byte* At(size_t buffer) { return memory_.At(arguments_[buffer].at); }
+  std::byte* At(size_t buffer) { return memory_.At(arguments_[buffer]); }
 
   /// In ticks of its clock, at least one.
   Result<int64_t> Run() {
@@ -124,8 +123,8 @@ class Candidate final : public measure::LoadedCandidate {
   runtime::SharedObject code_;
   std::vector<ir::PhaseFunction> phases_;
   Memory memory_;
-  std::vector<Descriptor> arguments_;    // of buffers, in the artifact's order
-  std::vector<Memory::Handle> scratch_;  // by phase
+  std::vector<Memory::Handle> arguments_;  // of buffers, in the artifact's order
+  std::vector<Memory::Handle> scratch_;    // by phase
   size_t first_output_ = 0;
 };
 

@@ -15,6 +15,8 @@
 #include "measure/device.h"
 #include "measure/local_measurer.h"
 #include "measure/sandbox.h"
+#include "schedule/cuda/products.h"
+#include "schedule/trace_writer.h"
 #include "tests/mock_cuda/mock_machine.h"
 #include "tests/test_paths.h"
 
@@ -75,6 +77,7 @@ class CudaMeasureTest : public ::testing::Test {
     input.id = id;
     input.workload = workload_;
     input.target = kTarget;
+    input.trace = trace_;
     input.seed = 7;
     measurer.Submit(input);
     std::vector<MeasureResult> results = measurer.Collect(-1);
@@ -103,6 +106,7 @@ class CudaMeasureTest : public ::testing::Test {
   std::unique_ptr<BuilderClient> client_;
   std::unique_ptr<CandidateBuilder> builder_;
   std::shared_ptr<const ir::Workload> workload_;
+  std::string trace_;  ///< empty: the default's
   std::function<void(RunKernel&)> spoil_;
 };
 
@@ -156,6 +160,36 @@ TEST_F(CudaMeasureTest, MemoryThatIsMissingIsTheCandidates) {
 TEST_F(CudaMeasureTest, CodeThatTheDriverRefusesIsABuildThatFailed) {
   spoil_ = [](RunKernel& kernel) { Replace(kernel.shared_object, "add.rn.f32", "gone.n.f32"); };
   ExpectCostsOnlyItself(Outcome::kBuildFailed, "loading the kernel");
+}
+
+// Four slices of a product on their way are 70 KB of shared memory: more than code may declare.
+TEST_F(CudaMeasureTest, ATileBeyond48KiBIsMeasured) {
+  const auto parsed = ir::ParseWorkload(
+      "workload 1\n"
+      "x0: f32[64,128] input range(-1,1)\n"
+      "x1: f32[128,64] constant\n"
+      "s0: f32[64,64] output = sum[r0:128] (x0[i0, r0] * x1[r0, i1])\n");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  workload_ = std::make_shared<ir::Workload>(*parsed);
+  ir::Target target;
+  std::string why;
+  ASSERT_TRUE(ir::ParseTarget(kTarget, &target, &why)) << why;
+  const auto sketch = schedule::ProductsSketch(*workload_, target);
+  ASSERT_TRUE(sketch.has_value());
+  schedule::TraceWriter writer(*workload_);
+  ASSERT_TRUE(sketch->rule->Emit(*sketch, {8, 8, 8, 2, 32, 1, 4}, writer).ok());
+  trace_ = schedule::ToText(writer.trace());
+  LocalMeasurer measurer(options_, clock_);
+  const MeasureResult result = Measure(measurer, 1);
+  EXPECT_EQ(result.outcome, Outcome::kOk) << result.message;
+  // More than any card has is the candidate's fault.
+  spoil_ = [](RunKernel& kernel) {
+    EXPECT_GT(kernel.artifact.phases.back().launch.shared_bytes, 48 << 10);
+    kernel.artifact.phases.back().launch.shared_bytes = 228 << 10;
+  };
+  const MeasureResult spoilt = Measure(measurer, kBad);
+  EXPECT_EQ(ToString(spoilt.outcome), ToString(Outcome::kBuildFailed)) << spoilt.message;
+  EXPECT_THAT(spoilt.message, HasSubstr("233472 bytes of shared memory"));
 }
 
 TEST_F(CudaMeasureTest, ASlowClockIsNoisy) {

@@ -172,7 +172,7 @@ TEST_F(MockCudaTest, EveryCallOfTheDriverMayFail) {
       "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",        "cuMemsetD8Async",
       "cuStreamCreate",       "cuStreamSynchronize",         "cuStreamBeginCapture_v2",
       "cuStreamEndCapture",   "cuGraphInstantiateWithFlags", "cuGraphLaunch",
-      "cuLaunchKernel"};
+      "cuLaunchKernelEx"};
   for (const char* call : calls) {
     for (const int after : {1, 2, 3}) {
       SCOPED_TRACE(std::string(call) + " the " + std::to_string(after) + ". time");

@@ -6,11 +6,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/core/clock.h"
+#include "tests/mock_cuda/mock_map.h"
 #include "tests/mock_cuda/mock_script.h"
 #include "tests/ptx/machine.h"
 #include "tests/ptx/program.h"
@@ -23,7 +25,9 @@ namespace {
 using Work = std::function<int()>;
 
 constexpr int kInvalid = 1, kOutOfMemory = 2, kInvalidDevice = 101, kNoImage = 200,
-              kIllegalAddress = 700, kLaunchFailed = 719, kUnavailable = 46;
+              kIllegalAddress = 700, kLaunchFailed = 719, kUnavailable = 46, kNotFound = 500,
+              kInvalidCluster = 912;
+constexpr int64_t kDeclaredShared = 48 << 10;
 constexpr int64_t kForeverNs = int64_t{3600} * 1'000'000'000, kTickNs = 250'000;
 
 struct Stream {
@@ -36,6 +40,21 @@ struct Module {
 struct Function {
   int program = 0;
   std::string name;
+  // What it may be launched with; a cluster of 8 is what every device of 9.0 has.
+  int64_t most_dynamic = 0;
+  int64_t most_cluster = 8;
+};
+/// CUlaunchConfig, cuda.h.
+struct LaunchConfig {
+  struct Attribute {
+    int id;
+    char pad[4];
+    unsigned value[16];
+  };
+  unsigned grid[3], block[3], shared_bytes;
+  void* stream;
+  const Attribute* attributes;
+  unsigned num_attributes;
 };
 struct Event {
   int64_t at_ns = 0;
@@ -113,6 +132,58 @@ int RunKernel(const Function& function, const ptx::Launch& launch) {
   return kIllegalAddress;
 }
 
+int64_t DeclaredBytes(const Function& function) {
+  int64_t bytes = 0;
+  const ptx::Kernel* const kernel = The().device.KernelOf(function.program, function.name);
+  for (const ptx::Variable& v : kernel->variables)
+    bytes += v.space == ptx::Space::kShared ? v.bytes : 0;
+  return bytes;
+}
+
+/// Shared memory that a block may ask for: CUDA C++ Programming Guide, "Compute Capabilities".
+int64_t MostShared() {
+  const int capability = TheScript().capability;
+  const int64_t kib = capability == 80 ? 163 : capability < 90 ? 99 : 227;
+  return kib << 10;
+}
+
+/// Whether a tensor map was made here, of memory that is there.
+bool IsMap(const std::vector<uint8_t>& bytes) {
+  const std::optional<TensorMap> map = MapIn(bytes);
+  return map && The().device.Read(map->address, map->bytes).size() == map->bytes;
+}
+
+int Launch(const ptx::Launch& shape, const int64_t (&cluster)[3], const Function& function,
+           void* stream, void** parameters) {
+  constexpr int64_t kMostX = (int64_t{1} << 31) - 1, kMostYZ = 65'535, kMostBlockZ = 64;
+  const ptx::Kernel* const kernel = The().device.KernelOf(function.program, function.name);
+  if (kernel == nullptr) return kInvalid;
+  ptx::Launch launch = shape;
+  int64_t threads = 1, blocks = 1;
+  for (int k = 0; k < 3; ++k) {
+    if (launch.grid[k] < 1 || launch.grid[k] > (k == 0 ? kMostX : kMostYZ)) return kInvalid;
+    if (launch.block[k] < 1) return kInvalid;
+    threads *= launch.block[k];
+    if (cluster[k] < 1 || launch.grid[k] % cluster[k] != 0) return kInvalidCluster;
+    blocks *= cluster[k];
+  }
+  if (threads > 1024 || launch.block[2] > kMostBlockZ) return kInvalid;
+  if (blocks > function.most_cluster || (blocks > 1 && TheScript().capability < 90))
+    return kInvalidCluster;
+  if (launch.shared_bytes > function.most_dynamic) return kInvalid;
+  for (size_t i = 0; i < kernel->parameters.size(); ++i) {
+    const auto bytes = static_cast<size_t>(kernel->parameters[i].bytes);
+    if (bytes <= 8) {
+      launch.parameters.push_back(*static_cast<const uint64_t*>(parameters[i]));
+      continue;
+    }
+    const auto* const begin = static_cast<const uint8_t*>(parameters[i]);
+    launch.wide.emplace_back(begin, begin + bytes);
+    if (bytes != 128 || !IsMap(launch.wide.back())) return kInvalid;
+  }
+  return Submit(stream, [function, launch] { return RunKernel(function, launch); });
+}
+
 }  // namespace
 }  // namespace hone::mock_cuda
 
@@ -169,7 +240,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
                                             {36, 2'000'000},
                                             {38, 1 << 15},  // bytes of L2
                                             {75, TheScript().capability / 10},
-                                            {76, TheScript().capability % 10}};
+                                            {76, TheScript().capability % 10},
+                                            {97, static_cast<int>(MostShared())}};
   const auto found = values.find(attribute);
   if (found == values.end()) return kInvalid;
   *value = found->second;
@@ -214,9 +286,25 @@ int cuModuleUnload(void* module) {
 int cuModuleGetFunction(void** function, void* module, const char* name) {
   ENTER("cuModuleGetFunction");
   static std::vector<std::unique_ptr<Function>> functions;
-  functions.push_back(
-      std::make_unique<Function>(Function{static_cast<Module*>(module)->program, name}));
+  auto made = std::make_unique<Function>(Function{static_cast<Module*>(module)->program, name});
+  if (The().device.KernelOf(made->program, name) == nullptr) return kNotFound;
+  made->most_dynamic = kDeclaredShared - DeclaredBytes(*made);
+  functions.push_back(std::move(made));
   *function = functions.back().get();
+  return 0;
+}
+int cuFuncSetAttribute(void* function, int attribute, int value) {
+  ENTER("cuFuncSetAttribute");
+  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, _NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+  constexpr int kMostDynamic = 8, kLargeClusters = 13;
+  Function& of = *static_cast<Function*>(function);
+  if (attribute == kLargeClusters) {
+    of.most_cluster = value != 0 ? 16 : 8;
+    return 0;
+  }
+  if (attribute != kMostDynamic || value < 0 || value > MostShared() - DeclaredBytes(of))
+    return kInvalid;
+  of.most_dynamic = value;
   return 0;
 }
 
@@ -335,16 +423,38 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                    void* stream, void** parameters, void**) {
   ENTER("cuLaunchKernel");
-  const Function& kernel = *static_cast<Function*>(function);
-  const size_t count = The().device.ParametersOf(kernel.program, kernel.name);
-  if (uint64_t{block_x} * block_y * block_z > 1024 || shared != 0) return kInvalid;
-  hone::ptx::Launch launch;
-  launch.grid[0] = grid_x, launch.grid[1] = grid_y, launch.grid[2] = grid_z;
-  launch.block[0] = block_x, launch.block[1] = block_y, launch.block[2] = block_z;
-  for (size_t i = 0; i < count; ++i) {
-    launch.parameters.push_back(*static_cast<const uint64_t*>(parameters[i]));
+  const hone::ptx::Launch launch = {.grid = {grid_x, grid_y, grid_z},
+                                    .block = {block_x, block_y, block_z},
+                                    .parameters = {},
+                                    .wide = {},
+                                    .shared_bytes = shared};
+  return Launch(launch, {1, 1, 1}, *static_cast<Function*>(function), stream, parameters);
+}
+int cuLaunchKernelEx(const LaunchConfig* config, void* function, void** parameters, void**) {
+  ENTER("cuLaunchKernelEx");
+  const LaunchConfig& c = *config;
+  const hone::ptx::Launch launch = {.grid = {c.grid[0], c.grid[1], c.grid[2]},
+                                    .block = {c.block[0], c.block[1], c.block[2]},
+                                    .parameters = {},
+                                    .wide = {},
+                                    .shared_bytes = c.shared_bytes};
+  int64_t cluster[3] = {1, 1, 1};
+  constexpr int kClusterDimension = 4;
+  for (unsigned i = 0; i < c.num_attributes; ++i) {
+    if (c.attributes[i].id != kClusterDimension) return kInvalid;
+    for (int k = 0; k < 3; ++k) cluster[k] = c.attributes[i].value[k];
   }
-  return Submit(stream, [kernel, launch] { return RunKernel(kernel, launch); });
+  return Launch(launch, cluster, *static_cast<Function*>(function), c.stream, parameters);
+}
+int cuTensorMapEncodeTiled(void* to, int type, unsigned rank, uint64_t address,
+                           const uint64_t* extents, const uint64_t* strides, const unsigned* box,
+                           const unsigned* steps, int interleave, int swizzle, int, int) {
+  ENTER("cuTensorMapEncodeTiled");
+  if (reinterpret_cast<uintptr_t>(to) % 64 != 0 || interleave != 0) return kInvalid;
+  const auto bytes = MapBytes(type, rank, address, extents, strides, box, steps, swizzle);
+  if (!bytes) return kInvalid;
+  std::memcpy(to, bytes->data(), bytes->size());
+  return 0;
 }
 
 int cuEventCreate(void** event, unsigned) {

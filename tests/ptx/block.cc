@@ -10,7 +10,7 @@
 // Threads and their instructions.
 namespace hone::ptx {
 
-Block::Block(const Kernel& kernel, const Launch& launch,
+Block::Block(const Kernel& kernel, const std::vector<Variable>& given, const Launch& launch,
              const std::map<std::string, uint64_t>& symbols, std::vector<Memory>* global,
              const Memory* parameters, std::array<int64_t, 3> index, int64_t number, Random* random,
              int64_t* budget)
@@ -31,6 +31,10 @@ Block::Block(const Kernel& kernel, const Launch& launch,
     own_symbols_[v.name] = top;
     top += static_cast<uint64_t>(v.bytes);
   }
+  // All of them begin where the declared memory ends.
+  for (const Variable& v : given) shared = RoundedUp(shared, static_cast<uint64_t>(v.alignment));
+  for (const Variable& v : given) own_symbols_[v.name] = shared;
+  shared += static_cast<uint64_t>(launch.shared_bytes);
   shared_ = MakeMemory(kFirstOffset, Garbage(shared - kFirstOffset), false);
   int32_t n = 0;
   for (int64_t z = 0; z < launch.block[2]; ++z) {

@@ -49,9 +49,11 @@ struct Thread {
 /// One block of a launch: its threads, and what they do to memory.
 class Block {
  public:
-  Block(const Kernel& kernel, const Launch& launch, const std::map<std::string, uint64_t>& symbols,
-        std::vector<Memory>* global, const Memory* parameters, std::array<int64_t, 3> index,
-        int64_t number, Random* random, int64_t* budget);
+  /// `given`: names of the shared memory that the launch gives.
+  Block(const Kernel& kernel, const std::vector<Variable>& given, const Launch& launch,
+        const std::map<std::string, uint64_t>& symbols, std::vector<Memory>* global,
+        const Memory* parameters, std::array<int64_t, 3> index, int64_t number, Random* random,
+        int64_t* budget);
   std::string Run();
 
  private:

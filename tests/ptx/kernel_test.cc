@@ -247,7 +247,7 @@ TEST(KernelTest, GridsOfEveryWorkload) {
         << ToText(trace);
     ++families[made.family];
     for (const ir::Phase& phase : result.lowered.nest.phases)
-      launched += ir::LaunchOf(phase).block_x > 1 ? 1 : 0;
+      launched += ir::LaunchOf(result.lowered.nest, phase).block_x > 1 ? 1 : 0;
   }
   for (const auto& [what, count] : families) std::cout << count << " of " << what << "\n";
   EXPECT_GE(families.size(), 8U);

@@ -1,5 +1,6 @@
 #include "tests/ptx/machine.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <utility>
@@ -14,6 +15,33 @@ namespace {
 
 constexpr uint64_t kGlobalStart = uint64_t{1} << 36;
 constexpr int64_t kMostInstructions = int64_t{1} << 24;
+
+/// The bytes of all parameters, each where it is aligned.
+absl::Status LayOut(const Kernel& kernel, const Launch& launch,
+                    std::map<std::string, uint64_t>* symbols, std::vector<uint8_t>* bytes) {
+  if (kernel.parameters.size() != launch.parameters.size() + launch.wide.size())
+    return absl::InvalidArgumentError(fmt::format("{} has other parameters", kernel.name));
+  for (size_t k = 0; k < kernel.parameters.size(); ++k) {
+    const Variable& parameter = kernel.parameters[k];
+    const size_t count = launch.parameters.size();
+    std::vector<uint8_t> value;
+    if (k < count) {
+      for (int b = 0; b < 8; ++b)
+        value.push_back(static_cast<uint8_t>(launch.parameters[k] >> (8 * b)));
+      value.resize(std::min<size_t>(8, static_cast<size_t>(parameter.bytes)));
+    } else {
+      value = launch.wide[k - count];
+    }
+    if (value.size() != static_cast<size_t>(parameter.bytes)) {
+      return absl::InvalidArgumentError(
+          fmt::format("{} of {} has {} bytes", parameter.name, kernel.name, parameter.bytes));
+    }
+    bytes->resize(RoundedUp(bytes->size(), std::max<uint64_t>(8, parameter.alignment)));
+    (*symbols)[parameter.name] = kFirstOffset + bytes->size();
+    bytes->insert(bytes->end(), value.begin(), value.end());
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -55,10 +83,10 @@ bool Device::Write(uint64_t address, std::span<const uint8_t> bytes) {
   return true;
 }
 
-size_t Device::ParametersOf(int program, std::string_view kernel) const {
+const Kernel* Device::KernelOf(int program, std::string_view kernel) const {
   const auto& kernels = programs_[static_cast<size_t>(program)].program.kernels;
   const auto found = kernels.find(std::string(kernel));
-  return found == kernels.end() ? 0 : found->second.parameters.size();
+  return found == kernels.end() ? nullptr : &found->second;
 }
 
 uint64_t Device::Add(std::span<const uint8_t> bytes, bool set) {
@@ -85,16 +113,9 @@ absl::Status Device::Run(int program, std::string_view name, const Launch& launc
     if (kernel.threads[k] != 0 && kernel.threads[k] != launch.block[k])
       return absl::InternalError(fmt::format("{} asks for other blocks (.reqntid)", name));
   }
-  if (kernel.parameters.size() != launch.parameters.size())
-    return absl::InvalidArgumentError(fmt::format("{} has other parameters", name));
   std::map<std::string, uint64_t> symbols(loaded.symbols.begin(), loaded.symbols.end());
   std::vector<uint8_t> bytes;
-  for (size_t k = 0; k < kernel.parameters.size(); ++k) {
-    bytes.resize(RoundedUp(bytes.size(), 8));
-    symbols[kernel.parameters[k].name] = kFirstOffset + bytes.size();
-    for (int b = 0; b < kernel.parameters[k].bytes; ++b)
-      bytes.push_back(static_cast<uint8_t>(launch.parameters[k] >> (8 * b)));
-  }
+  HONE_RETURN_IF_ERROR(LayOut(kernel, launch, &symbols, &bytes));
   const Memory parameters = MakeMemory(kFirstOffset, bytes, true);
   for (Memory& memory : global_) {
     for (Shadow& shadow : memory.shadow) shadow = Shadow{.set = shadow.set};
@@ -109,8 +130,8 @@ absl::Status Device::Run(int program, std::string_view name, const Launch& launc
   for (size_t k = blocks.size(); k > 1; --k) std::swap(blocks[k - 1], blocks[random.Below(k)]);
   int64_t budget = kMostInstructions;
   for (size_t k = 0; k < blocks.size(); ++k) {
-    Block block(kernel, launch, symbols, &global_, &parameters, blocks[k], static_cast<int64_t>(k),
-                &random, &budget);
+    Block block(kernel, loaded.program.given, launch, symbols, &global_, &parameters, blocks[k],
+                static_cast<int64_t>(k), &random, &budget);
     if (const std::string error = block.Run(); !error.empty()) return absl::InternalError(error);
   }
   return absl::OkStatus();

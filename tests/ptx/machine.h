@@ -18,7 +18,9 @@ struct Launch {
   int64_t block[3] = {1, 1, 1};
   /// One a parameter: a number, or a buffer's address as Device::Add gave it.
   std::vector<uint64_t> parameters;
-  uint64_t seed = 1;  ///< of the order in which threads and blocks run
+  std::vector<std::vector<uint8_t>> wide;  ///< the bytes of those after them, if larger
+  int64_t shared_bytes = 0;                ///< that a block gets beside what it declares
+  uint64_t seed = 1;                       ///< of the order in which threads and blocks run
 };
 
 /// A GPU's global memory and what it runs. Buffers are told apart: an address that strays from one
@@ -41,8 +43,8 @@ class Device {
   std::span<const uint8_t> Read(uint64_t address, size_t bytes) const;
   /// As the host writes them. False: they do not lie in one buffer.
   bool Write(uint64_t address, std::span<const uint8_t> bytes);
-  /// How many parameters a kernel has; 0: there is none of this name.
-  size_t ParametersOf(int program, std::string_view kernel) const;
+  /// A kernel; null: there is none of this name.
+  const Kernel* KernelOf(int program, std::string_view kernel) const;
 
   /// Runs one kernel. Threads take turns of random length. kInternal names instruction and thread:
   /// an access outside of memory or not aligned, a read of memory or a register that nothing was

@@ -44,7 +44,7 @@ TEST(MapsTest, GroupsOfRandomMaps) {
     ASSERT_EQ(result.agreement, Agreement::kEqual)
         << "seed " << seed << ": " << result.why << "\n"
         << text << ToText(writer.trace()) << ir::ToText(result.lowered.nest);
-    EXPECT_EQ(ir::LaunchOf(result.lowered.nest.phases[0]).block_x, threads);
+    EXPECT_EQ(ir::LaunchOf(result.lowered.nest, result.lowered.nest.phases[0]).block_x, threads);
   }
 }
 

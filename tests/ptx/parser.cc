@@ -107,7 +107,12 @@ class Parser {
     } else if (word == ".entry") {
       ParseKernel();
     } else if (word == ".global" || word == ".const" || word == ".shared") {
-      program_.variables.push_back(ParseVariable());
+      const bool given = at_ > 0 && tokens_[at_ - 1].text == ".extern";
+      Variable v = ParseVariable();
+      const bool shared = v.space == Space::kShared;
+      if (given != (shared && v.bytes == 0))
+        Fail("what a launch gives is an array of shared memory without a size, and nothing else");
+      (shared ? program_.given : program_.variables).push_back(std::move(v));
       Expect(";");
     } else {
       Fail(fmt::format("'{}' is not known at this place", word));

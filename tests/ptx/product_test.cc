@@ -105,7 +105,7 @@ TEST(ProductTest, EveryTileIsRight) {
     const auto result = schedule::CheckTrace(workload, writer.trace(), OnGpu("sm_80", 1));
     ASSERT_EQ(result.agreement, Agreement::kEqual) << result.why << "\n" << ToText(writer.trace());
     ASSERT_EQ(result.lowered.nest.phases.size(), 1U);
-    const ir::Launch launch = ir::LaunchOf(result.lowered.nest.phases[0]);
+    const ir::Launch launch = ir::LaunchOf(result.lowered.nest, result.lowered.nest.phases[0]);
     EXPECT_EQ(launch.block_x * launch.block_y, tile.threads());
     EXPECT_EQ(launch.grid_x * launch.grid_y, schedule::BlocksOf(*axes, tile));
   }
@@ -163,7 +163,7 @@ TEST(ProductTest, SumsInParts) {
       ASSERT_EQ(phases.size(), parts[0] == 1 ? 1U : 2U) << ToText(writer.trace());
       const auto blocks = [&](const ir::Launch& l) { return l.grid_x * l.grid_y; };
       const auto axes = schedule::FindProduct(workload, workload.stages[0]);
-      EXPECT_EQ(blocks(ir::LaunchOf(phases[0])),
+      EXPECT_EQ(blocks(ir::LaunchOf(result.lowered.nest, phases[0])),
                 parts[0] * schedule::BlocksOf(*axes, {8, 2, 8, 1, 4}));
       cut += parts[0] > 1 ? 1 : 0;
     }
@@ -228,20 +228,113 @@ TEST(ProductTest, EveryTileAssemblesWithoutSpills) {
   }
 }
 
-// More shared memory than a module may declare is refused before anybody assembles it.
+// Tiles that want more shared memory than code may declare get it from the launch, up to what the
+// chip has.
+TEST(ProductTest, SharedMemoryBeyondWhatCodeDeclares) {
+  for (const auto& [chip, product, tile] :
+       {std::tuple{"sm_86", Product{.rows = 64, .columns = 60, .depth = 128},
+                   BlockTile{8, 8, 8, 2, 32, 4}},
+        {"sm_80", Product{.rows = 70, .columns = 64, .depth = 64, .transposed_second = true},
+         BlockTile{16, 8, 16, 2, 16, 4}},
+        {"sm_90a", Product{.rows = 33, .columns = 64, .depth = 128, .activation = true},
+         BlockTile{16, 4, 16, 1, 128, 1}}}) {
+    const ir::Workload workload = schedule::WorkloadOf(product.Text());
+    const auto sketch = schedule::ProductsSketch(workload, CudaTarget(chip));
+    ASSERT_TRUE(sketch.has_value());
+    const schedule::Values values{tile.threads_y, tile.rows, tile.threads_x, tile.vectors,
+                                  tile.depth,     1,         tile.stages};
+    schedule::TraceWriter writer(workload);
+    ASSERT_TRUE(sketch->rule->Emit(*sketch, values, writer).ok()) << writer.status();
+    const auto result = schedule::CheckTrace(workload, writer.trace(), OnGpu(chip, 9));
+    ASSERT_EQ(result.agreement, Agreement::kEqual) << result.why << ToText(writer.trace());
+    const ir::Launch launch = ir::LaunchOf(result.lowered.nest, result.lowered.nest.phases[0]);
+    EXPECT_GT(launch.shared_bytes, 48 << 10);
+    EXPECT_LE(launch.shared_bytes, tile.shared_bytes());
+    const auto text = codegen::Assembly({&result.lowered.nest}, CudaTarget(chip));
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_NE(text->find(".extern .shared .align 64 .b8 k_p0_shared[]"), std::string::npos)
+        << *text;
+  }
+}
+
+// What fits a block depends on the chip: by the rule, and by who makes the code.
 TEST(ProductTest, TooMuchSharedMemoryIsRefused) {
-  const Product product{.rows = 256, .columns = 256, .depth = 64};
+  const Product product{.rows = 256, .columns = 256, .depth = 256};
   const ir::Workload workload = schedule::WorkloadOf(product.Text());
   const auto axes = schedule::FindProduct(workload, workload.stages[0]);
+  const auto why_rule = [&](const char* chip, int64_t depth, int64_t stages) {
+    const auto sketch = schedule::ProductsSketch(workload, CudaTarget(chip));
+    return std::string(sketch->rule->Refusal(*sketch, {16, 8, 16, 2, depth, 1, stages}));
+  };
+  EXPECT_EQ(why_rule("sm_86", 16, 3), "");
+  EXPECT_EQ(why_rule("sm_80", 32, 4), "");
+  EXPECT_EQ(why_rule("sm_86", 32, 4), "slices larger than a block's shared memory");
+  EXPECT_EQ(why_rule("sm_89", 32, 3), "slices larger than a block's shared memory");
+  const auto why_code = [&](const char* chip, int64_t depth, int64_t stages) {
+    schedule::TraceWriter writer(workload);
+    schedule::ScheduleProduct(writer, 0, *axes, {16, 8, 16, 2, depth, stages});
+    const auto lowered = schedule::LowerTrace(workload, writer.trace(), CudaTarget(chip), {}, "k");
+    EXPECT_TRUE(lowered.ok()) << lowered.status();
+    return codegen::Assembly({&lowered->nest}, CudaTarget(chip)).status();
+  };
+  EXPECT_TRUE(why_code("sm_80", 32, 4).ok());
+  for (const auto& [chip, most] : {std::pair{"sm_86", 101'376}, {"sm_80", 166'912}}) {
+    const absl::Status refused = why_code(chip, 64, 4);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(std::string(refused.message())
+                  .find(fmt::format("bytes of shared memory, {} can be had", most)),
+              std::string::npos)
+        << refused;
+  }
+}
+
+// A third dimension of the grid, as for batches that are too many for the second one.
+TEST(ProductTest, BatchesAlongTheThirdDimension) {
+  const std::string text = Product{.rows = 16, .columns = 32, .depth = 8, .batch = 3}.Text();
+  const ir::Workload workload = schedule::WorkloadOf(text);
   schedule::TraceWriter writer(workload);
-  schedule::ScheduleProduct(writer, 0, *axes, {16, 8, 16, 2, 64});
-  const auto lowered = schedule::LowerTrace(workload, writer.trace(), CudaTarget("sm_80"), {}, "k");
-  ASSERT_TRUE(lowered.ok()) << lowered.status();
-  const auto text = codegen::Assembly({&lowered->nest}, CudaTarget("sm_80"));
-  EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(std::string(text.status().message()).find("bytes of shared memory, 49152 can be had"),
-            std::string::npos)
-      << text.status();
+  schedule::ScheduleProduct(writer, 0, *schedule::FindProduct(workload, workload.stages[0]),
+                            {.threads_y = 4, .rows = 2, .threads_x = 8, .vectors = 1, .depth = 4});
+  std::string trace = ToText(writer.trace());
+  const std::string fused = "s0.f0 = fuse(s0.i0, s0.i1.0)\nbind(s0.f0, block.y)\n";
+  ASSERT_NE(trace.find(fused), std::string::npos) << trace;
+  trace.replace(trace.find(fused), fused.size(), "bind(s0.i0, block.z)\nbind(s0.i1.0, block.y)\n");
+  const auto result = schedule::CheckTexts(text, trace, OnGpu("sm_80", 4));
+  ASSERT_EQ(result.agreement, Agreement::kEqual) << result.why << trace;
+  const ir::Launch launch = ir::LaunchOf(result.lowered.nest, result.lowered.nest.phases[0]);
+  EXPECT_EQ(launch.grid_z, 3);
+  EXPECT_EQ(launch.grid_y, 2);
+}
+
+TEST(ProductTest, NoGridHasMoreBlocksThanItMay) {
+  // 3 x 40,000 tiles of 16 rows.
+  const Product product{.rows = 640'000, .columns = 16, .depth = 4, .batch = 3};
+  const ir::Workload workload = schedule::WorkloadOf(product.Text());
+  const auto sketch = schedule::ProductsSketch(workload, CudaTarget("sm_80"));
+  ASSERT_TRUE(sketch.has_value());
+  const auto launch_of = [&](const schedule::Values& values) {
+    EXPECT_EQ(sketch->rule->Refusal(*sketch, values), "");
+    schedule::TraceWriter writer(workload);
+    EXPECT_TRUE(sketch->rule->Emit(*sketch, values, writer).ok()) << writer.status();
+    const auto read = sketch->rule->Read(*sketch, writer.trace());
+    EXPECT_TRUE(read.ok() && *read == values) << ToText(writer.trace());
+    const auto lowered =
+        schedule::LowerTrace(workload, writer.trace(), CudaTarget("sm_80"), {}, "k");
+    EXPECT_TRUE(lowered.ok()) << lowered.status();
+    return ir::LaunchOf(lowered->nest, lowered->nest.phases[0]);
+  };
+  const ir::Launch small = launch_of({8, 2, 8, 1, 4, 1, 1});
+  EXPECT_EQ(small.grid_y, 40'000);
+  EXPECT_EQ(small.grid_z, 3);
+  const ir::Launch large = launch_of({16, 4, 16, 1, 4, 1, 1});
+  EXPECT_EQ(large.grid_y, 3 * 10'000);
+  EXPECT_EQ(large.grid_z, 1);
+  const ir::Workload taller =
+      schedule::WorkloadOf(Product{.rows = 2'000'000, .columns = 16, .depth = 4}.Text());
+  const auto of_taller = schedule::ProductsSketch(taller, CudaTarget("sm_80"));
+  ASSERT_TRUE(of_taller.has_value());
+  EXPECT_EQ(of_taller->rule->Refusal(*of_taller, {8, 2, 8, 1, 4, 1, 1}),
+            "more blocks than a grid has");
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ struct Instruction {
   bool Has(Flag flag) const { return (flags & flag) != 0; }
 };
 
-/// Memory that the text declares.
+/// Memory that the text declares, or (.extern .shared) that the launch gives.
 struct Variable {
   std::string name;
   Space space = Space::kGlobal;
@@ -118,6 +118,7 @@ struct Kernel {
 struct Program {
   std::string target;
   std::vector<Variable> variables;
+  std::vector<Variable> given;  ///< shared memory that launches give, all of it one array
   std::map<std::string, Kernel> kernels;
 };
 

@@ -109,13 +109,33 @@ TEST(RowsTest, RandomPointsOfRandomRows) {
           << "seed " << seed << ": " << result.why << "\n"
           << text << ToText(writer.trace()) << ir::ToText(result.lowered.nest);
       ASSERT_EQ(result.lowered.nest.phases.size(), 1U) << "one launch\n" << text;
-      const ir::Launch launch = ir::LaunchOf(result.lowered.nest.phases[0]);
+      const ir::Launch launch = ir::LaunchOf(result.lowered.nest, result.lowered.nest.phases[0]);
       EXPECT_EQ(launch.block_x * launch.block_y, point.values[0] * point.values[1]);
       ++run;
     }
   }
   std::cout << run << " points\n";
   EXPECT_GE(run, kWorkloads / 2);
+}
+
+// By default no block asks for more than every chip has; a search may.
+TEST(RowsTest, LongRowsTakeWhatTheChipHas) {
+  const ir::Workload workload = schedule::WorkloadOf(Softmax(1, 2, 16'384));
+  const schedule::Values values{512, 1, 4};
+  const auto sketch = schedule::RowsSketch(workload, CudaTarget("sm_80"));
+  ASSERT_TRUE(sketch.has_value());
+  EXPECT_FALSE(sketch->rule->Default(*sketch).has_value());
+  ASSERT_EQ(sketch->rule->Refusal(*sketch, values), "");
+  EXPECT_EQ(sketch->rule->Refusal(*sketch, {256, 2, 4}), "");
+  const auto on_less = schedule::RowsSketch(workload, CudaTarget("sm_86"));
+  EXPECT_EQ(on_less->rule->Refusal(*on_less, {256, 2, 4}),
+            "rows larger than a block's shared memory");
+  schedule::TraceWriter writer(workload);
+  ASSERT_TRUE(sketch->rule->Emit(*sketch, values, writer).ok()) << writer.status();
+  const auto result = schedule::CheckTrace(workload, writer.trace(), OnGpu("sm_80", 2));
+  ASSERT_EQ(result.agreement, Agreement::kEqual) << result.why << ToText(writer.trace());
+  EXPECT_GT(ir::LaunchOf(result.lowered.nest, result.lowered.nest.phases[0]).shared_bytes,
+            48 << 10);
 }
 
 TEST(RowsTest, AProductBesideThemIsATile) {

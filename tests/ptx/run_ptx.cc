@@ -49,12 +49,14 @@ absl::Status RunPtx(const ir::LoopNest& nest, const std::string& chip, uint64_t 
     for (int64_t t = 0; t < step.repeats; ++t) {
       for (int p = step.first; p < step.first + step.count; ++p) {
         const ir::Phase& phase = nest.phases[static_cast<size_t>(p)];
-        const ir::Launch extents = ir::LaunchOf(phase);
+        const ir::Launch extents = ir::LaunchOf(nest, phase);
         Launch launch;
         launch.grid[0] = extents.grid_x;
         launch.grid[1] = extents.grid_y;
+        launch.grid[2] = extents.grid_z;
         launch.block[0] = extents.block_x;
         launch.block[1] = extents.block_y;
+        launch.shared_bytes = extents.shared_bytes;
         launch.parameters = addresses;
         launch.parameters.insert(launch.parameters.end(), {static_cast<uint64_t>(t), result});
         launch.seed = seed++;

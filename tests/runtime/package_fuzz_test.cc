@@ -181,6 +181,21 @@ TEST(PackageFuzz, TwentyThousandMutationsNeverCrashTheLoader) {
   EXPECT_GT(outcomes["loaded"], 200);
 }
 
+TEST(PackageFuzz, NorWhereLaunchesHaveDescriptors) {
+  TestModel model = MakeTestModel();
+  for (ir::Artifact& kernel : model.package.plan.kernels) {
+    for (ir::ArtifactPhase& phase : kernel.phases) {
+      phase.launch = {.grid_x = 4, .grid_y = 2, .grid_z = 6, .cluster_x = 2, .cluster_z = 3};
+      phase.launch.shared_bytes = 1 << 16;
+      phase.launch.descriptors.assign(
+          8, {.argument = 0, .shape = {2, 3, 5}, .strides = {60, 20}, .box = {1, 3, 4}});
+    }
+  }
+  std::map<std::string, int> outcomes = Fuzz(*SerializePackage(model.package), 11, 10000);
+  EXPECT_GT(outcomes["INVALID_ARGUMENT"], 1000);
+  EXPECT_GT(outcomes["loaded"], 100);
+}
+
 TEST(PackageFuzz, NorWhereAFileHasSeveralTargets) {
   const TestModel model = MakeTestModel();
   Package wide = model.package;

@@ -85,7 +85,7 @@ TEST(Package, HeaderIsAsDocumented) {
     std::memcpy(&value, bytes.data() + at, 8);
     return value;
   };
-  EXPECT_EQ(u32(8), 6U);
+  EXPECT_EQ(u32(8), 7U);
   EXPECT_EQ(u32(12), 1U);
   EXPECT_EQ(u32(20), 4U);
   EXPECT_EQ(u64(24), ir::kIsaAvx2 | ir::kIsaVnni);
@@ -175,13 +175,15 @@ TEST(Package, OlderFormatsAreRead) {
   const std::string now = *SerializePackage(model.package);
   uint64_t phases = 0;
   for (const ir::Artifact& kernel : model.package.plan.kernels) phases += kernel.phases.size();
-  const uint64_t loops = 8 * model.package.plan.buffers.size() + 4, joins = 4, forks = 4;
+  const uint64_t loops = 8 * model.package.plan.buffers.size() + 4, joins = 4;
+  const uint64_t depth = 52 * phases, forks = 4 + depth;
   const uint64_t names = 4 + 32 * phases;
   const uint64_t numbers = 16 * model.package.info.kernels.size() + (4 + sizeof("f32") - 1) +
                            (4 + sizeof("default") - 1) + 4;
-  for (const std::string& old : {AsFormat(5, now, 0, forks), AsFormat(4, now, numbers, forks),
-                                 AsFormat(3, now, numbers, loops + joins + forks),
-                                 AsFormat(2, now, numbers, names + loops + joins + forks)}) {
+  for (const std::string& old :
+       {AsFormat(6, now, 0, depth), AsFormat(5, now, 0, forks), AsFormat(4, now, numbers, forks),
+        AsFormat(3, now, numbers, loops + joins + forks),
+        AsFormat(2, now, numbers, names + loops + joins + forks)}) {
     const auto read = ParsePackage(Bytes(old));
     ASSERT_TRUE(read.ok()) << read.status().message();
     EXPECT_EQ(*SerializePackage(*read), now);

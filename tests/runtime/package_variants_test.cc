@@ -54,7 +54,7 @@ TEST(PackageVariants, ComeBackAsTheyWere) {
   EXPECT_THAT(ParsePackage(Bytes(*bytes)).status().message(), HasSubstr("for 2 targets"));
   uint32_t format = 0;
   std::memcpy(&format, bytes->data() + 8, 4);
-  EXPECT_EQ(format, 6U);
+  EXPECT_EQ(format, 7U);
   // Constants are there once.
   EXPECT_LT(bytes->size(), 2 * SerializePackage(For(model, kNarrow))->size());
 }

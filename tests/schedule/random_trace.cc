@@ -424,7 +424,7 @@ class Generator {
     }
     order.push_back(second + ".2");
     Try(fmt::format("reorder({})", fmt::join(order, ", ")));
-    Try(fmt::format("bind({}, block.y)", order[0]));
+    Try(fmt::format("bind({}, block.{})", order[0], (ty + tx) % 2 == 0 ? "z" : "y"));
     Try(fmt::format("bind({}, block.x)", order[1]));
     Try(fmt::format("bind({}, thread.y)", order[2]));
     Try(fmt::format("bind({}, thread.x)", order[3]));
