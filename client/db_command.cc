@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "client/command.h"
+#include "client/db_recheck.h"
 #include "client/exit_code.h"
 #include "client/json_text.h"
 #include "client/open_log.h"
@@ -24,6 +25,7 @@
 #include "db/export.h"
 #include "db/farm_store.h"
 #include "db/merge.h"
+#include "db/recheck.h"
 
 namespace hone::client {
 namespace {
@@ -104,7 +106,9 @@ using BestKey = std::tuple<std::string, std::string, std::string, int, int>;
 
 absl::StatusOr<std::map<BestKey, db::RankedRecord>> BestOfKeys(db::Database& log) {
   std::map<BestKey, db::RankedRecord> best;
+  HONE_ASSIGN_OR_RETURN(const db::ReplacedRecords replaced, db::ReplacedOf(log));
   HONE_RETURN_IF_ERROR(log.ScanRecords({}, [&](const db::RankedRecord& r) {
+    if (replaced.Contains(r.record.id, r.merged)) return absl::OkStatus();
     const db::RecordKey& k = r.record.key;
     const auto [known, fresh] =
         best.try_emplace(BestKey(k.workload.ToHex(), k.target, k.device_class,
@@ -307,6 +311,16 @@ absl::Status Compact(CommandContext& context, const NamedLog& named) {
   return absl::OkStatus();
 }
 
+absl::Status RecheckBest(CommandContext& context, const NamedLog& named) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(named.file, ignored)) {
+    return absl::NotFoundError(fmt::format("log '{}' does not exist", named.name));
+  }
+  HONE_ASSIGN_OR_RETURN(const auto log,
+                        OpenUserLog(named.file, {.mode = db::OpenMode::kWrite}, named.line));
+  return RecheckLog(context, *log);
+}
+
 std::string UtcText(int64_t unix_ms) {
   const time_t seconds = unix_ms / 1000;
   tm utc{};
@@ -357,6 +371,7 @@ constexpr Action kActions[] = {
     {"export", Export, true},     {"merge", Merge},
     {"compact", Compact},         {"audit", Audit},
     {"snapshot", Snapshot, true}, {"verify", Verify, true},
+    {"recheck", RecheckBest},
 };
 
 /// With a server: reads a copy of its log as it stands now. Only honed writes that log.

@@ -29,6 +29,10 @@ double WattsOf(std::string_view text) { return std::atof(std::string(text).c_str
 
 }  // namespace
 
+bool SameDevice(std::string_view fingerprint, std::string_view other) {
+  return FactOf(fingerprint, "uuid") == FactOf(other, "uuid");
+}
+
 absl::StatusOr<std::string> DeviceChangesText(db::Database& log,
                                               const measure::HostDevice& device) {
   constexpr double kDrift = 0.05;
@@ -59,6 +63,7 @@ absl::StatusOr<std::string> DeviceChangesText(db::Database& log,
   HONE_RETURN_IF_ERROR(log.ScanDevices(look));
   std::string text;
   for (const std::string& line : lines) text += line;
+  if (!text.empty()) text += "note: `hone db recheck` measures the best of those again\n";
   return text;
 }
 

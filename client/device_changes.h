@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
@@ -13,5 +14,9 @@ namespace hone::client {
 /// driver, a limit of its power that is off by more than 5 %. Empty: nothing, or the log does not
 /// know it. Devices are told apart by the UUID in their fingerprints. Errors of the log.
 absl::StatusOr<std::string> DeviceChangesText(db::Database& log, const measure::HostDevice& device);
+
+/// Whether two fingerprints of one class may be one device at different times: they do not have
+/// different UUIDs.
+bool SameDevice(std::string_view fingerprint, std::string_view other);
 
 }  // namespace hone::client

@@ -54,6 +54,20 @@ inline constexpr std::array kExplainOptions = {
     kCacheMb,
 };
 
+inline constexpr OptionSpec kRecheckTop = {
+    .name = "top",
+    .kind = ValueKind::kInteger,
+    .argument = "N",
+    .help = "recheck: how many of the best Traces of each kernel to measure",
+    .default_text = "3",
+    .low = 1,
+    .high = 60};
+inline constexpr OptionSpec kRecheckAll = {
+    .name = "all",
+    .help =
+        "recheck: also kernels that were measured on the device as it is now (a CPU's kernel "
+        "or microcode is not noticed)"};
+
 inline constexpr std::array kReportOptions = {
     kReadLog,
     OptionSpec{.name = "session",

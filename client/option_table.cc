@@ -140,7 +140,7 @@ constexpr std::array kDbPositionals = {
     PositionalSpec{.name = "ACTION",
                    .kind = ValueKind::kChoice,
                    .help = "What to do",
-                   .choices = "stats|best|export|merge|snapshot|verify|compact|audit"},
+                   .choices = "stats|best|export|merge|snapshot|verify|compact|audit|recheck"},
     PositionalSpec{.name = "LOG",
                    .help = "A tuning log, or a snapshot of one; default: that of --db",
                    .required = false},
@@ -159,6 +159,10 @@ constexpr std::array kDbOptions = {
     kServer,
     kTls,
     kInsecureLoopback,
+    kRecheckTop,
+    kRecheckAll,
+    kLockFolder,
+    kCacheMb,
 };
 
 constexpr std::array kDoctorOptions = {kReadLog};
@@ -359,8 +363,11 @@ constexpr std::array kCommands = {
             "count as screened; snapshot writes a file that never changes and prints its pin "
             "FILE@sha256:...; verify checks every fact; compact reduces samples to a summary and "
             "frees space; audit prints a farm's audit trail, oldest first: who issued or revoked "
-            "certificates, drained devices, cancelled sessions or took snapshots.\n\nWith --server "
-            "in place of LOG, stats, best, export and verify take a snapshot of the server's log, "
+            "certificates, drained devices, cancelled sessions or took snapshots; recheck measures "
+            "the best schedules of this machine's devices again, interleaved with the default, "
+            "where a device's driver has changed since they were measured: look-ups use the new "
+            "times, and nothing is searched.\n\nWith --server in place of LOG, stats, best, export "
+            "and verify take a snapshot of the server's log, "
             "in the folder for temporary files (TMPDIR), and read that; snapshot keeps it.\n\nA "
             "log that is busy, damaged or from a newer Hone ends the program with 5.",
         .positionals = kDbPositionals,

@@ -220,4 +220,11 @@ inline constexpr std::array kLookUpOptions = {
 };
 inline constexpr std::array kServerOptions = {kServer, kTls, kInsecureLoopback};
 
+inline constexpr OptionSpec kLockFolder = {
+    .name = "lock-folder",
+    .kind = ValueKind::kFile,
+    .argument = "FOLDER",
+    .help = "Folder for the locks of GPUs in use, and for notes about GPUs that do not work",
+    .default_text = "/run/lock"};
+
 }  // namespace hone::client

@@ -83,12 +83,7 @@ inline constexpr std::array kTuneOptions = {
                        "anything measured, and only hone compile --allow-predicted uses them",
                .default_text = "measured",
                .choices = "measured|predicted"},
-    OptionSpec{
-        .name = "lock-folder",
-        .kind = ValueKind::kFile,
-        .argument = "FOLDER",
-        .help = "Folder for the locks of GPUs in use, and for notes about GPUs that do not work",
-        .default_text = "/run/lock"},
+    kLockFolder,
     OptionSpec{.name = "dry-run",
                .help = "Print tasks, budget and expected end, but measure nothing"},
     OptionSpec{.name = "inputs",

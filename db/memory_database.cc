@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 
 #include "base/status.h"
+#include "db/recheck.h"
 
 namespace hone::db {
 namespace {
@@ -172,9 +173,14 @@ absl::StatusOr<std::unique_ptr<Database::ReadScope>> MemoryDatabase::BeginRead()
 template <typename Admits, typename GroupOf>
 std::vector<RankedRecord> MemoryDatabase::BestOfGroups(const RecordQuery& query, Admits admits,
                                                        GroupOf group_of) const {
+  ReplacedRecords replaced;
+  for (const auto& [event, merged] : facts_.events) {
+    if (const auto recheck = RecheckOf(event, merged)) replaced.Add(*recheck);
+  }
   std::vector<RankedRecord> ranked;
   for (const Row<TuningRecord>& row : facts_.records) {
     if (!AnswersKey(row.fact, query.key) || !admits(row.fact.key)) continue;
+    if (replaced.Contains(row.fact.id, row.merged)) continue;
     ranked.push_back(WithoutSamples(Rank(row.fact, row.merged, query.builder_version)));
   }
   std::sort(ranked.begin(), ranked.end(), RanksBefore);

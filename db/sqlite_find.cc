@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -24,12 +25,12 @@ std::string RankOrder() {
       static_cast<int>(Rigor::kPredicted), kForeign);
 }
 
-// The records of one workload that `condition` lets through, best first: their number in the log
-// and the two columns by which they are grouped. Touches no Trace: most records of a key are never
-// shown.
+// The records of one workload that `condition` lets through, best first: their number in the log,
+// the two columns by which they are grouped, id and whether merged. Touches no Trace: most records
+// of a key are never shown.
 std::string RankedNumbers(const std::string& condition, const std::string& group) {
   return fmt::format(
-      "SELECT r.sequence, {} FROM records r JOIN targets t ON t.hash = r.target "
+      "SELECT r.sequence, {}, r.id, r.merged FROM records r JOIN targets t ON t.hash = r.target "
       "JOIN devices d ON d.id = r.device "
       "WHERE r.workload = ?2 AND r.policy = ?3 AND r.accuracy <= ?4 AND {} ORDER BY {}",
       group, condition, RankOrder());
@@ -37,14 +38,32 @@ std::string RankedNumbers(const std::string& condition, const std::string& group
 
 }  // namespace
 
+absl::StatusOr<ReplacedRecords> SqliteLogFile::ReplacedOf(const Hash128& workload) {
+  static const std::string kSql =
+      std::string(kSelectEvents) + "WHERE e.id BETWEEN ? AND ? AND e.type = ?";
+  const auto [first, last] = RecheckIds(workload);
+  HONE_ASSIGN_OR_RETURN(Query rows, connection_->Run(kSql, first, last, std::string(kRecheck)));
+  ReplacedRecords replaced;
+  for (;;) {
+    HONE_ASSIGN_OR_RETURN(const bool row, rows.Next());
+    if (!row) return replaced;
+    const StoredFact<Event> stored = EventOfRow(rows);
+    HONE_RETURN_IF_ERROR(CheckContent(stored, "event", stored.fact.id, path()));
+    const std::optional<Recheck> recheck = RecheckOf(stored.fact, stored.merged);
+    if (recheck && recheck->workload == workload) replaced.Add(*recheck);
+  }
+}
+
 absl::StatusOr<std::vector<RankedRecord>> SqliteLogFile::BestOfGroups(Query ranked,
                                                                       const RecordQuery& asked,
                                                                       size_t limit) {
+  HONE_ASSIGN_OR_RETURN(const ReplacedRecords replaced, ReplacedOf(asked.key.workload));
   std::set<std::string> seen;
   std::vector<int64_t> numbers;
   while (numbers.size() < limit) {
     HONE_ASSIGN_OR_RETURN(const bool row, ranked.Next());
     if (!row) break;
+    if (replaced.Contains(ranked.Hash(3), ranked.Int(4) != 0)) continue;
     std::string group(ranked.Bytes(1));
     group += ranked.Bytes(2);
     if (seen.insert(std::move(group)).second) numbers.push_back(ranked.Int(0));

@@ -11,6 +11,7 @@
 #include "db/log_file.h"
 #include "db/log_lock.h"
 #include "db/migrations/migration.h"
+#include "db/recheck.h"
 #include "db/sqlite_checkpointer.h"
 #include "db/sqlite_connection.h"
 
@@ -95,8 +96,10 @@ class SqliteLogFile final : public LogFile {
   /// no index and goes on behind a lost page.
   Scan ScanById(const std::string& select, const std::string& id, int place_column);
   absl::Status ReadSamples(TuningRecord& record);
+  /// Records of the Workload that were measured anew.
+  absl::StatusOr<ReplacedRecords> ReplacedOf(const Hash128& workload);
   /// The first row of each group, at most `limit`, in the order of the rows (number of a record,
-  /// two columns of its group).
+  /// two columns of its group, id, merged), without those that were measured anew.
   absl::StatusOr<std::vector<RankedRecord>> BestOfGroups(Query ranked, const RecordQuery& asked,
                                                          size_t limit);
 

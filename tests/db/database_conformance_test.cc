@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 
 #include "db/prediction.h"
+#include "db/recheck.h"
 
 namespace hone::db {
 namespace {
@@ -203,6 +204,43 @@ TEST_P(DatabaseConformance, VerdictsAreFoundByTheirModelNewestFirst) {
   EXPECT_THAT(database().ModelVerdicts(model).value(), ElementsAre(elsewhere, second, first));
   EXPECT_THAT(database().ModelVerdicts(neighbour).value(), ElementsAre(other));
   EXPECT_THAT(database().ModelVerdicts(TestId("model", 1)).value(), IsEmpty());
+}
+
+// What was measured anew answers, not what it was before; in scans all facts stay.
+TEST_P(DatabaseConformance, ReplacedRecordsAnswerNothing) {
+  Add(TestGround());
+  Add({.records = {TestRecord(1), TestRecord(2), TestRecord(3)}});
+  TuningRecord again = TestRecord(7);
+  again.trace = TestRecord(1).trace;
+  const auto top = [&](int limit) {
+    return Latencies(database().TopRecords({.key = TestKey()}, limit).value());
+  };
+  ASSERT_THAT(top(10), ElementsAre(1001, 1002, 1003));
+  Event stranger = EventOf(Recheck{TestKey().workload, {TestRecord(3).id}, TestSession(0).id});
+  stranger.payload += " and more";
+  const Recheck other{TestWorkload(1).hash, {}, TestSession(0).id};
+  // Another log's, which measured none of these.
+  Add({.events = {EventOf(Recheck{TestKey().workload, {TestRecord(3).id}, TestSession(0).id})}},
+      Origin::kMerged);
+  Add({.records = {again},
+       .events = {
+           stranger, EventOf(other),
+           EventOf(Recheck{
+               TestKey().workload, {TestRecord(1).id, TestRecord(2).id}, TestSession(0).id})}});
+  EXPECT_THAT(top(10), ElementsAre(1003, 1007));
+  EXPECT_THAT(top(1), ElementsAre(1003));
+  RecordKey elsewhere = TestKey();
+  elsewhere.device_class = "another";
+  EXPECT_THAT(Latencies(database().SameIsaRecords({.key = elsewhere}).value()), ElementsAre(1003));
+  int scanned = 0;
+  EXPECT_TRUE(database()
+                  .ScanRecords({},
+                               [&](const RankedRecord&) {
+                                 ++scanned;
+                                 return absl::OkStatus();
+                               })
+                  .ok());
+  EXPECT_EQ(scanned, 4);
 }
 
 TEST_P(DatabaseConformance, EachTraceAnswersOnceByItsBestRecord) {

@@ -106,5 +106,30 @@ TEST_F(CudaTuneTest, ADeviceThatStaysBadIsLeftAlone) {
   EXPECT_THAT(later.err, HasSubstr("a power limit of 700 W; its limit is 600 W now"));
 }
 
+// Another driver: the winners are measured again, and what is found then answers.
+TEST_F(CudaTuneTest, AnotherDriverIsRechecked) {
+  ASSERT_EQ(Tune({"--trials", "6"}).exit_code, 0);
+  const auto recheck = [&] {
+    return Parsed(Hone({"db", "recheck", log_, "--lock-folder", machine_.Path("locks"), "--json"}));
+  };
+  EXPECT_TRUE(recheck()["rechecked"].empty());
+  machine_.SetScript("time real\ndriver 560.1\n");
+  const json changed = recheck();
+  ASSERT_GE(changed["rechecked"].size(), 1U) << changed.dump(1);
+  EXPECT_EQ(changed["unchanged"], 0);
+  for (const json& each : changed["rechecked"]) {
+    EXPECT_EQ(each["target"], "cuda:sm_90a");
+    EXPECT_EQ(each["error"], "");
+    EXPECT_GT(each["now_us"], 0);
+  }
+  EXPECT_TRUE(recheck()["rechecked"].empty()) << "what answers was measured by this driver";
+  machine_.SetScript("time real\ndriver 565.1\n");
+  const ProgramRun tuned = Tune({"--trials", "7"});
+  EXPECT_THAT(tuned.err, HasSubstr("`hone db recheck` measures the best of those again"));
+  // Another card of the same class knows nothing of this one's driver.
+  machine_.SetScript("time real\ndriver 570.1\nuuid 9\n");
+  EXPECT_TRUE(recheck()["rechecked"].empty());
+}
+
 }  // namespace
 }  // namespace hone::client
