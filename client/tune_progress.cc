@@ -83,6 +83,14 @@ ordered_json TaskJson(const TuneView& view, int i) {
                          {"replaced", v.replaced},
                          {"put_back", v.put_back}};
   if (bound > 0 && s.best_ns() > 0) object["roofline_share"] = bound / s.best_ns();
+  // Where parts of the work were screened: how their ranking compares with the whole's.
+  if (s.parts().both() == 0) return object;
+  object["parts"] = {{"part_us", static_cast<double>(s.parts().part_ns()) * 1e-3},
+                     {"on_part", s.on_part()},
+                     {"both_ways", s.parts().both()},
+                     {"rank_correlation", nullptr}};
+  if (const auto correlation = s.parts().RankCorrelation())
+    object["parts"]["rank_correlation"] = *correlation;
   return object;
 }
 

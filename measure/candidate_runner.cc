@@ -28,6 +28,12 @@ constexpr int64_t kPauseGrowth = 4;
 constexpr int kPointsAtOnce = 4;
 constexpr double kDrift = 1.25;
 
+/// A part is worth it where the whole is at least so many.
+constexpr int64_t kLeastParts = 3;
+/// A part is timed so often, unless that takes longer than so many parts of the default.
+constexpr int kLeastPartSamples = 3, kMostPartSamples = 5;
+constexpr int64_t kPartsTimed = 4;
+
 // What the runner makes up, made up here.
 std::vector<ir::TensorBuffer> MakeArguments(const ir::Workload& workload, uint64_t seed) {
   std::vector<int> ids = workload.Inputs();
@@ -41,6 +47,11 @@ std::vector<ir::TensorBuffer> MakeArguments(const ir::Workload& workload, uint64
                std::as_writable_bytes(std::span(arguments.back().bytes)));
   }
   return arguments;
+}
+
+std::string ReferenceKey(const MeasureInput& input, const PrepareJob& job) {
+  return fmt::format("{}/{}/{}", job.data_key, input.target,
+                     std::string(ir::AccuracyClassName(input.accuracy)));
 }
 
 }  // namespace
@@ -91,6 +102,74 @@ AttemptError CandidateRunner::Prepare(const MeasureInput& input, const BuiltCand
     for (const ir::ArtifactBuffer& buffer : *buffers) flushed_bytes_[slot] += buffer.bytes;
   }
   return {Outcome::kOk, ""};
+}
+
+CandidateRunner::OnPart CandidateRunner::TimeOnPart(const MeasureInput& input,
+                                                    const BuiltCandidate& candidate,
+                                                    const std::string& hook) {
+  const KindRunner* const kind = RunnersOfKinds().Find(ir::KindNameOf(device_));
+  if (input.part_ns <= 0 || kind == nullptr || !kind->runs_parts()) return {};
+  const Reference& reference = ReferenceOf(input, candidate.job);
+  if (reference.error.outcome != Outcome::kOk || reference.run_ns < kLeastParts * input.part_ns)
+    return {};
+  PrepareJob job = candidate.job;
+  job.slot = 0;
+  job.test_hook = hook;
+  job.part = static_cast<double>(input.part_ns) / static_cast<double>(reference.run_ns);
+  const auto outputs = runner_.Prepare(job);
+  if (!outputs.ok()) return {};
+  const ir::Artifact& artifact = job.kernel.artifact;
+  // What a later phase computes may rest on what was not.
+  if (artifact.phases.size() == 1 && artifact.steps.front().repeats == 1) {
+    const auto right =
+        ComparePart(reference.outputs, *outputs, runner_.Touched(job), input.accuracy);
+    if (!right.ok() || *right == 0) return {};
+  }
+  flushed_bytes_[0] = 0;
+  OnPart on_part{.part = runner_.part_run()};
+  const int64_t incumbent_ns = input.both_ways ? 0 : IncumbentNs(input, candidate);
+  // What the part takes of one that is as fast as the incumbent.
+  TimingPolicy policy{.warmups = 0,
+                      .min_samples = kLeastPartSamples,
+                      .max_samples = kMostPartSamples,
+                      .max_total_ns = kPartsTimed * input.part_ns,
+                      .min_sample_ns = 0,
+                      .cold_constants = false};
+  policy.incumbent_ns =
+      static_cast<int64_t>(on_part.part / input.part_ratio * static_cast<double>(incumbent_ns));
+  // A part that cannot be cut further is not run again where that run was hopeless.
+  if (policy.incumbent_ns > 0 && runner_.run_ns() > policy.max_total_ns &&
+      static_cast<double>(runner_.run_ns()) >
+          policy.hopeless_ratio * static_cast<double>(policy.incumbent_ns)) {
+    on_part.samples_ns = {runner_.run_ns()};
+  } else {
+    Timed timed = Time(0, policy);
+    if (timed.error.outcome != Outcome::kOk) return {};
+    on_part = {.part = timed.reply.part,
+               .samples_ns = std::move(timed.reply.samples_ns),
+               .noisy = timed.noisy,
+               .conditions = std::move(timed.reply.conditions)};
+  }
+  for (int64_t& ns : on_part.samples_ns) {
+    ns = static_cast<int64_t>(static_cast<double>(ns) / on_part.part);
+  }
+  return on_part;
+}
+
+int64_t CandidateRunner::IncumbentNs(const MeasureInput& input,
+                                     const BuiltCandidate& candidate) const {
+  const auto known = references_.find(ReferenceKey(input, candidate.job));
+  const int64_t noted_ns = known == references_.end() ? 0 : known->second.least_ns;
+  if (noted_ns == 0 || input.incumbent_ns == 0) return std::max(noted_ns, input.incumbent_ns);
+  return std::min(noted_ns, input.incumbent_ns);
+}
+
+void CandidateRunner::NoteWhole(const MeasureInput& input, const BuiltCandidate& candidate,
+                                int64_t ns) {
+  const auto known = references_.find(ReferenceKey(input, candidate.job));
+  if (known == references_.end()) return;
+  int64_t& least_ns = known->second.least_ns;
+  least_ns = least_ns == 0 ? ns : std::min(least_ns, ns);
 }
 
 int64_t CandidateRunner::sentinel_ns() const {
@@ -151,8 +230,7 @@ CandidateRunner::Timed CandidateRunner::Time(int slot, const TimingPolicy& polic
 
 const CandidateRunner::Reference& CandidateRunner::ReferenceOf(const MeasureInput& input,
                                                                const PrepareJob& job) {
-  const std::string key = fmt::format("{}/{}/{}", job.data_key, input.target,
-                                      std::string(ir::AccuracyClassName(input.accuracy)));
+  const std::string key = ReferenceKey(input, job);
   const auto known = references_.find(key);
   if (known != references_.end()) {
     if (known->second.error.outcome != Outcome::kWorkerLost) return known->second;
@@ -181,6 +259,7 @@ CandidateRunner::Reference CandidateRunner::MakeReferenceOf(const MeasureInput& 
   built.job.slot = kReferenceSlot;
   const auto outputs = runner_.Prepare(built.job);
   if (!outputs.ok()) return fail(ErrorOfRunner(outputs.status()));
+  reference.run_ns = runner_.run_ns();
   reference.outputs = MakeReference(*input.workload, *outputs);
   for (const ReferenceOutput& output : reference.outputs) {
     reference.bytes += static_cast<int64_t>(output.bytes.size());

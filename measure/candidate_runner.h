@@ -42,6 +42,23 @@ class CandidateRunner {
   AttemptError Prepare(const MeasureInput& input, const BuiltCandidate& candidate, int slot,
                        const std::string& hook);
 
+  /// What a part of the work says of a whole run.
+  struct OnPart {
+    double part = 1;                  ///< how much it was
+    std::vector<int64_t> samples_ns;  ///< of a whole run; none: the part says nothing
+    bool noisy = false;
+    std::string conditions;
+  };
+  /// Runs a part of the work in slot 0 that takes the default schedule about input.part_ns: nothing
+  /// where the whole is not much longer, the kind runs no parts, or anything failed, which the
+  /// whole will say better. What one phase alone computes is compared with the default's.
+  OnPart TimeOnPart(const MeasureInput& input, const BuiltCandidate& candidate,
+                    const std::string& hook);
+  /// The shortest whole run of the input's Workload: its incumbent_ns, or what was noted here since
+  /// it was submitted. 0: none.
+  int64_t IncumbentNs(const MeasureInput& input, const BuiltCandidate& candidate) const;
+  void NoteWhole(const MeasureInput& input, const BuiltCandidate& candidate, int64_t ns);
+
   struct Timed {
     AttemptError error;
     TimeReply reply;
@@ -67,6 +84,8 @@ class CandidateRunner {
     AttemptError error;  ///< not kOk: the default itself is wrong or does not run
     std::vector<ReferenceOutput> outputs;
     int64_t bytes = 0;
+    int64_t run_ns = 0;    ///< of the default, once
+    int64_t least_ns = 0;  ///< NoteWhole
   };
 
   /// `error`: what of it the attempt gets; outcome kOk with a reply. `late`: others had the CPUs.

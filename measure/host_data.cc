@@ -99,6 +99,26 @@ Result<std::shared_ptr<const HostData::Buffers>> HostData::PrologueOf(const Prep
   return prologues_[job.prologue_key] = std::make_shared<const Buffers>(std::move(made));
 }
 
+Result<std::vector<void*>> HostData::ForParts(const ir::Artifact& artifact) {
+  std::vector<void*> pointers;
+  for (const auto* list : {&artifact.outputs, &artifact.workspace}) {
+    for (const ir::ArtifactBuffer& buffer : *list) {
+      const size_t i = pointers.size();
+      if (i == for_parts_.size()) for_parts_.emplace_back();
+      if (static_cast<int64_t>(for_parts_[i].span().size()) < buffer.bytes) {
+        for_parts_[i] = {};
+        HONE_ASSIGN_OR_RETURN(for_parts_[i], GuardedBuffer::Allocate(buffer.bytes));
+        Poison(buffer.dtype, for_parts_[i].span());
+      }
+      // Its end is where the guard page follows.
+      const size_t aligned = (static_cast<size_t>(buffer.bytes) + 63) / 64 * 64;
+      const size_t all = (for_parts_[i].span().size() + 63) / 64 * 64;
+      pointers.push_back(for_parts_[i].data() + (all - aligned));
+    }
+  }
+  return pointers;
+}
+
 Result<HostData::Buffers> HostData::RunPrologue(const PrepareJob& job, runtime::Crew& crew) const {
   const ir::Artifact& artifact = job.kernel.artifact;
   HONE_ASSIGN_OR_RETURN(std::vector<GuardedBuffer> results, AllocateAll(artifact.prologue));

@@ -29,12 +29,17 @@ struct HostData {
   Status Check(const ir::Artifact& artifact) const;
   /// What the job's prologue makes for its kernel; candidates with one prologue_key share it.
   Result<std::shared_ptr<const Buffers>> PrologueOf(const PrepareJob& job, runtime::Crew& crew);
+  /// Memory for the outputs and the workspace of a kernel of which parts are run, in this order:
+  /// the same for all of them, so that what one has touched costs the next nothing. Valid until the
+  /// next call.
+  Result<std::vector<void*>> ForParts(const ir::Artifact& artifact);
 
  private:
   Result<Buffers> RunPrologue(const PrepareJob& job, runtime::Crew& crew) const;
 
   std::map<std::string, std::shared_ptr<const Buffers>> prologues_;  // by key
   int64_t prologue_bytes_ = 0;
+  Buffers for_parts_;
 };
 
 /// What a kernel that stopped says of it. kOutOfRange, kInvalidArgument.

@@ -25,6 +25,8 @@ class LoadedCandidate {
   /// Runs once and leaves the outputs in `outputs`: poisoned memory of this process, which the
   /// supervisor sees. Errors: those of PrepareReply.
   virtual Status RunForCheck(const std::vector<GuardedBuffer>& outputs) = 0;
+  /// TimeReply::part of that run.
+  virtual double part_run() const { return 1; }
   /// Runs and times by the device's clock (RunRace), on outputs of its own. It was checked before.
   virtual Result<Race> Time(const TimingPolicy& policy) = 0;
 };
@@ -79,6 +81,8 @@ class KindRunner {
   /// Its times are of the host's CPUs: what keeps those busy meanwhile, a builder or another
   /// program, disturbs them.
   virtual bool runs_on_host() const { return true; }
+  /// Heeds PrepareJob::part.
+  virtual bool runs_parts() const { return false; }
   /// Before the sandbox is closed, but with files hidden. `clock` outlives it.
   virtual Result<std::unique_ptr<OpenDevice>> Open(const DevicePlace& place,
                                                    const MonotonicClock& clock) const = 0;

@@ -13,6 +13,9 @@ namespace {
 
 constexpr int kMinRounds = 3;
 constexpr int kMaxRounds = 50;
+/// What is not faster by so much on a part of the work is not run whole: the finals look at those
+/// that are about as fast.
+constexpr double kPromising = 0.98;
 
 double Milliseconds(int64_t ns) { return static_cast<double>(ns) * 1e-6; }
 
@@ -326,14 +329,23 @@ MeasureResult LocalMeasurer::RunOne(const Item& item) {
   if (item.built.error.outcome != Outcome::kOk) return fail(item.built.error);
   AttemptError error;
   CandidateRunner::Timed timed;
+  bool done = false;
   result.run_ms = RunMs([&] {
+    const bool screen = input.kind == MeasureKind::kScreen;
+    done = screen && input.part_ns > 0 && RunPartOf(item, &result);
+    if (done) return;
     error = runner_.Prepare(input, item.built, 0, HookOf(options_.run_hook, input));
     if (error.outcome != Outcome::kOk) return;
-    TimingPolicy policy = input.kind == MeasureKind::kFinal ? options_.final : options_.screen;
-    policy.incumbent_ns = input.kind == MeasureKind::kFinal ? 0 : input.incumbent_ns;
+    TimingPolicy policy = screen ? options_.screen : options_.final;
+    policy.incumbent_ns = !screen              ? 0
+                          : result.part_ns > 0 ? runner_.IncumbentNs(input, item.built)
+                                               : input.incumbent_ns;
     timed = runner_.Time(0, policy);
     error = timed.error;
+    if (error.outcome == Outcome::kOk && input.part_ns > 0)
+      runner_.NoteWhole(input, item.built, MedianNs(timed.reply.samples_ns));
   });
+  if (done) return result;
   if (error.outcome != Outcome::kOk) return fail(std::move(error));
   result.outcome = Outcome::kOk;
   result.message = std::move(timed.reply.conditions);
@@ -341,6 +353,31 @@ MeasureResult LocalMeasurer::RunOne(const Item& item) {
   result.hopeless = timed.reply.hopeless;
   result.noisy = timed.noisy;
   return result;
+}
+
+bool LocalMeasurer::RunPartOf(const Item& item, MeasureResult* result) {
+  const MeasureInput& input = item.input;
+  CandidateRunner::OnPart on_part =
+      runner_.TimeOnPart(input, item.built, HookOf(options_.run_hook, input));
+  if (on_part.samples_ns.empty()) return false;
+  result->part_ns = MedianNs(on_part.samples_ns);
+  const int64_t incumbent_ns = runner_.IncumbentNs(input, item.built);
+  const double expected_ns = input.part_ratio * static_cast<double>(result->part_ns);
+  if (incumbent_ns == 0 || input.both_ways ||
+      expected_ns < kPromising * static_cast<double>(incumbent_ns)) {
+    return false;
+  }
+  for (int64_t& ns : on_part.samples_ns) {
+    ns = std::max<int64_t>(1, static_cast<int64_t>(input.part_ratio * static_cast<double>(ns)));
+  }
+  result->outcome = Outcome::kOk;
+  result->message = std::move(on_part.conditions);
+  result->samples_ns = std::move(on_part.samples_ns);
+  result->part = on_part.part;
+  result->hopeless =
+      expected_ns > options_.screen.hopeless_ratio * static_cast<double>(incumbent_ns);
+  result->noisy = on_part.noisy;
+  return true;
 }
 
 void LocalMeasurer::LookAtDevice() {

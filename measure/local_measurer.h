@@ -119,6 +119,8 @@ class LocalMeasurer final : public Measurer {
   /// These run from now on; with the lock.
   void SetRunning(std::vector<int64_t> ids);
   MeasureResult RunOne(const Item& item);
+  /// Screens on a part of the work. True: that is the result.
+  bool RunPartOf(const Item& item, MeasureResult* result);
   void LookAtDevice();
   std::vector<ComparedTrace> CompareNow(const Comparison& comparison,
                                         const std::vector<BuiltCandidate>& built);

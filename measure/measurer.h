@@ -33,6 +33,12 @@ struct MeasureInput {
   /// How many of the target's run it; 0: all. Fewer only on this machine and in a comparison,
   /// behind an input with all.
   int threads = 0;
+  /// A screen begins on a part of the work that takes the default schedule about so long, where its
+  /// whole takes several times that; 0: no part. What such a part takes is no latency: the
+  /// candidate is run whole unless it is expected to be slower than the incumbent.
+  int64_t part_ns = 0;
+  double part_ratio = 1;   ///< how much longer a whole run takes than its part says
+  bool both_ways = false;  ///< run whole whatever the part says, so that the two can be compared
 };
 
 struct MeasureResult {
@@ -43,6 +49,11 @@ struct MeasureResult {
   std::vector<int64_t> samples_ns;
   bool hopeless = false;  ///< stopped after the first run: more than 1.5 times the incumbent
   bool noisy = false;     ///< the sentinel kernel drifted while this was measured
+  /// What a part of the work says of a whole run, ns; 0: no part was run.
+  int64_t part_ns = 0;
+  /// How much of the work samples_ns rest on. Below 1 the whole was not run (and its output not
+  /// checked): they are what is expected of it, and it is slower than the incumbent.
+  double part = 1;
   double build_ms = 0;
   double run_ms = 0;   ///< set-up, check and repeats together
   std::string device;  ///< device class of where it ran

@@ -48,6 +48,12 @@ int32_t GetSlot(ByteReader& reader) {
   return slot;
 }
 
+double GetPart(ByteReader& reader) {
+  const auto part = reader.Get<double>();
+  if (!(part > 0 && part <= 1)) reader.Fail("a part of the work");
+  return part;
+}
+
 void PutStatus(ByteWriter& writer, const Status& status) {
   writer.Put(static_cast<int32_t>(status.code()));
   writer.PutText(status.message());
@@ -128,6 +134,7 @@ std::string EncodePrepareJob(const PrepareJob& job) {
   writer.PutList(job.prologue_arguments);
   writer.PutText(job.prologue_key);
   writer.Put(job.threads);
+  writer.Put(job.part);
   writer.PutText(job.test_hook);
   return writer.Take();
 }
@@ -145,6 +152,7 @@ Result<PrepareJob> DecodePrepareJob(std::string_view payload) {
   job.prologue_arguments = GetPositions(reader, job.constants.size());
   job.prologue_key = reader.GetText();
   job.threads = reader.Get<int32_t>();
+  job.part = GetPart(reader);
   job.test_hook = reader.GetText();
   return Finished(reader, "job for the runner", std::move(job));
 }
@@ -152,6 +160,8 @@ Result<PrepareJob> DecodePrepareJob(std::string_view payload) {
 std::string EncodePrepareReply(const PrepareReply& reply) {
   ByteWriter writer;
   PutStatus(writer, reply.status);
+  writer.Put(reply.run_ns);
+  writer.Put(reply.part);
   return writer.Take();
 }
 
@@ -159,6 +169,8 @@ Result<PrepareReply> DecodePrepareReply(std::string_view payload) {
   ByteReader reader(payload);
   PrepareReply reply;
   reply.status = GetStatus(reader);
+  reply.run_ns = reader.Get<int64_t>();
+  reply.part = GetPart(reader);
   return Finished(reader, "answer of the runner", std::move(reply));
 }
 
@@ -199,6 +211,7 @@ std::string EncodeTimeReply(const TimeReply& reply) {
   writer.Put(reply.sentinel_ns);
   writer.Put(reply.runs);
   writer.Put(reply.timed_ns);
+  writer.Put(reply.part);
   writer.PutText(reply.conditions);
   return writer.Take();
 }
@@ -212,6 +225,7 @@ Result<TimeReply> DecodeTimeReply(std::string_view payload) {
   reply.sentinel_ns = reader.Get<int64_t>();
   reply.runs = reader.Get<int64_t>();
   reply.timed_ns = reader.Get<int64_t>();
+  reply.part = GetPart(reader);
   reply.conditions = reader.GetText(kMostConditions);
   for (const char c : reply.conditions) {
     if (c < ' ' || c > '~') reader.Fail("what does not print");

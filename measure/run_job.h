@@ -62,6 +62,10 @@ struct PrepareJob {
   /// What tells prologues apart: equal ones on equal data are run once.
   std::string prologue_key;
   int32_t threads = 1;  ///< that run the kernel together: at most the runner's
+  /// Below 1: only so much of each phase's iterations is run, here and when it is timed. The
+  /// outputs are as they are mapped, and the workspace is not poisoned. For kinds that can
+  /// (KindRunner::runs_parts).
+  double part = 1;
   /// Heeded only by a runner that was started with --test-hooks: "crash", "overrun", "hang",
   /// "wrong", "memory", "socket", "exec", "fork", "write", "read", "forge", "lie", or "kill-" with
   /// a step of EndIfAsked.
@@ -81,12 +85,20 @@ struct SharedBuffer {
 std::vector<SharedBuffer> PlaceOutputs(const std::vector<ir::ArtifactBuffer>& outputs);
 int64_t SharedBytes(const std::vector<SharedBuffer>& places);
 
+/// A piece of an output.
+struct ByteRange {
+  int64_t begin = 0, end = 0;
+  bool operator==(const ByteRange&) const = default;
+};
+
 /// A kernel as part of a payload.
 void PutRunKernel(ByteWriter& writer, const RunKernel& kernel);
 RunKernel GetRunKernel(ByteReader& reader);
 
 struct PrepareReply {
-  Status status;  ///< kResourceExhausted: no memory; kOutOfRange: a bad index; others: refused
+  Status status;       ///< kResourceExhausted: no memory; kOutOfRange: a bad index; others: refused
+  int64_t run_ns = 0;  ///< what the one run took
+  double part = 1;     ///< TimeReply::part of it
 };
 
 /// How often to run, see measure/timing.h.
@@ -113,7 +125,10 @@ struct TimeReply {
   int64_t sentinel_ns = 0;  ///< time of the runner's own fixed piece of work, least of three
   int64_t runs = 0;         ///< of the kernel, warm-ups too
   int64_t timed_ns = 0;     ///< of all of them; who asks compares it with its clock
-  std::string conditions;   ///< OpenDevice::Conditions, right after
+  /// The share of a whole run's time that the samples are of, above 0: 1 unless a part was
+  /// prepared.
+  double part = 1;
+  std::string conditions;  ///< OpenDevice::Conditions, right after
 };
 
 /// Whole models, to be run in turns on inputs and constants that the runner makes up.

@@ -58,13 +58,15 @@ void Doze() { static_cast<void>(::poll(nullptr, 0, 600)); }
 
 class Runner {
  public:
-  Runner(OpenDevice& device, bool test_hooks) : device_(device), test_hooks_(test_hooks) {}
+  Runner(OpenDevice& device, bool test_hooks, const MonotonicClock& clock)
+      : device_(device), test_hooks_(test_hooks), clock_(clock) {}
 
   Status Answer(const Frame& frame) {
     switch (static_cast<FrameType>(frame.type)) {
       case FrameType::kPrepareRequest: {
         HONE_ASSIGN_OR_RETURN(PrepareJob job, DecodePrepareJob(frame.payload));
-        const PrepareReply reply{Prepare(std::move(job))};
+        PrepareReply reply;
+        reply.status = Prepare(std::move(job), &reply);
         return WriteFrame(STDOUT_FILENO, FrameType::kPrepareReply, EncodePrepareReply(reply));
       }
       case FrameType::kTimeRequest: {
@@ -85,7 +87,7 @@ class Runner {
   }
 
  private:
-  Status Prepare(PrepareJob job) {
+  Status Prepare(PrepareJob job, PrepareReply* reply) {
     const auto slot = static_cast<size_t>(job.slot);
     slots_[slot].reset();
     if (!data_key_ || *data_key_ != job.data_key) {
@@ -98,21 +100,20 @@ class Runner {
     EndIfAsked(kill_, "loading");
     const std::string hook = test_hooks_ ? job.test_hook : "";
     const std::vector<ir::ArtifactBuffer> outputs = job.kernel.artifact.outputs;
+    const bool whole = job.part == 1;
     HONE_ASSIGN_OR_RETURN(slots_[slot], device_.Load(std::move(job)));
-    return RunForCheck(*slots_[slot], outputs, hook);
-  }
-
-  static Status RunForCheck(LoadedCandidate& candidate,
-                            const std::vector<ir::ArtifactBuffer>& outputs,
-                            const std::string& hook) {
     std::vector<GuardedBuffer> buffers;
     const std::vector<SharedBuffer> places = PlaceOutputs(outputs);
     for (size_t i = 0; i < places.size(); ++i) {
       HONE_ASSIGN_OR_RETURN(GuardedBuffer buffer, GuardedBuffer::MapShared(kOutputFd, places[i]));
-      Poison(outputs[i].dtype, buffer.span());
+      // What a part writes is told by the pages that it touches.
+      if (whole) Poison(outputs[i].dtype, buffer.span());
       buffers.push_back(std::move(buffer));
     }
-    HONE_RETURN_IF_ERROR(candidate.RunForCheck(buffers));
+    const int64_t start_ns = clock_.NowNs();
+    HONE_RETURN_IF_ERROR(slots_[slot]->RunForCheck(buffers));
+    reply->run_ns = clock_.NowNs() - start_ns;
+    reply->part = slots_[slot]->part_run();
     if (!hook.empty()) Misbehave(hook, buffers);
     return {};
   }
@@ -133,6 +134,7 @@ class Runner {
     reply.hopeless = race->hopeless;
     reply.runs = race->runs;
     reply.timed_ns = race->timed_ns;
+    reply.part = race->part;
     reply.conditions = device_.Conditions();
     if (kill_ == "lie") SayATenThousandth(reply);
     if (kill_ == "doze") Doze();
@@ -141,6 +143,7 @@ class Runner {
 
   OpenDevice& device_;
   const bool test_hooks_;
+  const MonotonicClock& clock_;
   std::string kill_;  ///< a hook of the job that was prepared last
   std::optional<std::string> data_key_;
   std::array<std::unique_ptr<LoadedCandidate>, kMaxSlots> slots_;
@@ -219,7 +222,7 @@ int Main(const Order& order) {
     Fail(sandboxed);
     return kRunnerNoSandbox;
   }
-  Runner runner(**device, order.test_hooks);
+  Runner runner(**device, order.test_hooks, clock);
   FrameDecoder decoder;
   for (;;) {
     Result<Frame> frame = ReadFrame(STDIN_FILENO, decoder);

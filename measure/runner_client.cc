@@ -75,18 +75,42 @@ absl::StatusOr<std::vector<std::span<const std::byte>>> RunnerClient::Prepare(
   }
   if (process_ == nullptr) HONE_RETURN_IF_ERROR(Start(job.threads));
   LimitFilesFor(job);
+  if (job.part < 1 && !places.empty() &&
+      fallocate(output_file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                SharedBytes(places)) != 0) {
+    return ErrnoStatus(errno, "empty the memory file of outputs");
+  }
   HONE_ASSIGN_OR_RETURN(const std::string payload,
                         Call(FrameType::kPrepareRequest, EncodePrepareJob(job),
                              FrameType::kPrepareReply, options_.prepare_timeout_ns));
   const Result<PrepareReply> reply = DecodePrepareReply(payload);
   HONE_RETURN_IF_ERROR(ToAbsl(reply.status()));
   HONE_RETURN_IF_ERROR(Told(reply->status));
+  run_ns_ = reply->run_ns;
+  part_run_ = reply->part;
   std::vector<std::span<const std::byte>> outputs;
   for (const SharedBuffer& place : places) {
     outputs.push_back(mapped_.subspan(static_cast<size_t>(place.data_offset),
                                       static_cast<size_t>(place.data_bytes)));
   }
   return outputs;
+}
+
+std::vector<std::vector<ByteRange>> RunnerClient::Touched(const PrepareJob& job) const {
+  std::vector<std::vector<ByteRange>> touched;
+  for (const SharedBuffer& place : PlaceOutputs(job.kernel.artifact.outputs)) {
+    std::vector<ByteRange>& ranges = touched.emplace_back();
+    const int64_t end = place.data_offset + place.data_bytes;
+    for (int64_t at = place.region_offset; at < end;) {
+      const int64_t begin = lseek(output_file_.get(), at, SEEK_DATA);
+      if (begin < 0 || begin >= end) break;  // a hole up to the end
+      at = lseek(output_file_.get(), begin, SEEK_HOLE);
+      if (at < 0) at = end;
+      ranges.push_back({std::max(begin, place.data_offset) - place.data_offset,
+                        std::min(at, end) - place.data_offset});
+    }
+  }
+  return touched;
 }
 
 absl::StatusOr<TimeReply> RunnerClient::Time(const TimeJob& job) {

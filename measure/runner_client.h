@@ -70,6 +70,11 @@ class RunnerClient {
   /// Prepares a kernel and runs it once. The result is its outputs, in memory shared with the
   /// runner; it stays valid until the next call of Prepare.
   absl::StatusOr<std::vector<std::span<const std::byte>>> Prepare(const PrepareJob& job);
+  /// What the runner says that the one run of the last Prepare took, and TimeReply::part of it.
+  int64_t run_ns() const { return run_ns_; }
+  double part_run() const { return part_run_; }
+  /// Where a part of the work, prepared last, has touched its outputs, by output: whole pages.
+  std::vector<std::vector<ByteRange>> Touched(const PrepareJob& job) const;
 
   /// Whether a runner starts, gives up its rights and answers.
   absl::Status Ping();
@@ -126,6 +131,8 @@ class RunnerClient {
   std::span<const std::byte> mapped_;
   std::unique_ptr<Process> process_;
   int64_t num_started_ = 0;
+  int64_t run_ns_ = 0;
+  double part_run_ = 1;
   int device_failures_ = 0;
   std::string device_failure_;
   KillSwitch switch_;

@@ -19,6 +19,7 @@ struct Race {
   bool hopeless = false;
   int64_t runs = 0;      ///< warm-ups too
   int64_t timed_ns = 0;  ///< of all of them
+  double part = 1;       ///< TimeReply::part
 };
 
 /// Repeats `run` (which returns its own time in ns, without set-up) as the policy says: warm-ups,

@@ -41,6 +41,22 @@ bool AllNearF32(const float* values, const float* reference, int64_t count, doub
   return far == 0;
 }
 
+// The same of a part of the work, zeros passed over; counts the others.
+bool AllNearOrZeroF32(const float* values, const float* reference, int64_t count, double max_abs,
+                      const Tolerance& tolerance, int64_t* right) {
+  const auto absolute = static_cast<float>(tolerance.absolute * max_abs);
+  const auto relative = static_cast<float>(tolerance.relative);
+  int64_t far = 0, zeros = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const float distance = std::abs(values[i] - reference[i]);
+    const bool near = distance <= absolute + relative * std::abs(reference[i]);
+    far += near || values[i] == 0 ? 0 : 1;
+    zeros += values[i] == 0 ? 1 : 0;
+  }
+  *right += count - zeros;
+  return far == 0;
+}
+
 absl::Status CompareFloats(const ReferenceOutput& reference, std::span<const std::byte> output,
                            size_t number, ir::AccuracyClass accuracy) {
   const Tolerance tolerance = ToleranceOf(accuracy, reference.dtype);
@@ -168,6 +184,49 @@ absl::Status CompareOutputs(const std::vector<ReferenceOutput>& reference,
                              : CompareIntegers(reference[k], outputs[k], k));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ComparePart(const std::vector<ReferenceOutput>& reference,
+                                    std::span<const std::span<const std::byte>> outputs,
+                                    const std::vector<std::vector<ByteRange>>& touched,
+                                    ir::AccuracyClass accuracy) {
+  HONE_CHECK(reference.size() == outputs.size() && touched.size() == outputs.size());
+  int64_t right = 0;
+  for (size_t k = 0; k < reference.size(); ++k) {
+    const ReferenceOutput& wanted = reference[k];
+    const Tolerance tolerance = ToleranceOf(accuracy, wanted.dtype);
+    const int64_t size = ir::SizeOf(wanted.dtype);
+    const auto* const values = outputs[k].data();
+    // Zeros of the size of an element.
+    constexpr std::array<std::byte, 8> kUntouched{};
+    for (const ByteRange& range : touched[k]) {
+      const int64_t right_before = right;
+      if (wanted.dtype == ir::DType::kF32 &&
+          AllNearOrZeroF32(reinterpret_cast<const float*>(values + range.begin),
+                           reinterpret_cast<const float*>(wanted.bytes.data() + range.begin),
+                           (range.end - range.begin) / size, wanted.max_abs, tolerance, &right)) {
+        continue;
+      }
+      right = right_before;
+      for (int64_t i = range.begin / size; i < range.end / size; ++i) {
+        if (std::memcmp(values + i * size, kUntouched.data(), static_cast<size_t>(size)) == 0)
+          continue;
+        const double value = At(wanted.dtype, values, i);
+        const double reference_value = At(wanted.dtype, wanted.bytes.data(), i);
+        const bool near = ir::IsFloat(wanted.dtype)
+                              ? Near(value, reference_value, wanted.max_abs, tolerance)
+                              : value == reference_value || wanted.flips > 0;
+        if (!near) {
+          return absl::DataLossError(
+              fmt::format("element {} of output {} is {} in a part of the work, the default "
+                          "schedule gives {}",
+                          i, k, value, reference_value));
+        }
+        ++right;
+      }
+    }
+  }
+  return right;
 }
 
 std::vector<int64_t> SamplePoints(const std::vector<int64_t>& shape, int count, uint64_t seed) {

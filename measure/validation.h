@@ -11,6 +11,7 @@
 #include "ir/interpreter.h"
 #include "ir/tensor_buffer.h"
 #include "ir/workload.h"
+#include "measure/run_job.h"
 
 // Whether outputs are right: the default schedule's against the interpreter at sampled points, a
 // candidate's against the default's everywhere.
@@ -46,6 +47,14 @@ std::vector<ReferenceOutput> MakeReference(const ir::Workload& workload,
 absl::Status CompareOutputs(const std::vector<ReferenceOutput>& reference,
                             std::span<const std::span<const std::byte>> outputs,
                             ir::AccuracyClass accuracy);
+
+/// The same of a run of a part of the work, of which nobody says what it computes: `touched`, by
+/// output, is where it may have written, and what is not all zeros there it has written. How many
+/// such elements are right, when all are.
+absl::StatusOr<int64_t> ComparePart(const std::vector<ReferenceOutput>& reference,
+                                    std::span<const std::span<const std::byte>> outputs,
+                                    const std::vector<std::vector<ByteRange>>& touched,
+                                    ir::AccuracyClass accuracy);
 
 /// Elements of a tensor that are worth a look: corners, both sides of tails of 4, 8, 16 and 32,
 /// random ones; distinct, the first is 0, at most `count`.

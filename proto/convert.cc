@@ -154,6 +154,10 @@ absl::StatusOr<WorkerMessage> FromResult(const v1::Result& wire) {
   HONE_RETURN_IF_ERROR(InRange(wire.run_ns(), 0, kMaxNs, "run_ns"));
   r.build_ns = wire.build_ns();
   r.run_ns = wire.run_ns();
+  HONE_RETURN_IF_ERROR(InRange(wire.part_ns(), 0, kMaxNs, "part_ns"));
+  r.part_ns = wire.part_ns();
+  HONE_RETURN_IF_ERROR(RealInRange(wire.part(), 0, r.part_ns > 0 ? 1 : 0, "part"));
+  if (wire.part() > 0) r.part = wire.part();
   HONE_RETURN_IF_ERROR(AtMost(static_cast<size_t>(wire.compared_size()), kMaxTraces, "compared"));
   for (const v1::Compared& one : wire.compared()) {
     ComparedResult& c = r.compared.emplace_back();
@@ -179,6 +183,10 @@ void FromResult(const WorkResult& r, v1::Result* wire) {
   wire->set_noisy(r.noisy);
   wire->set_build_ns(r.build_ns);
   wire->set_run_ns(r.run_ns);
+  if (r.part_ns > 0) {
+    wire->set_part_ns(r.part_ns);
+    wire->set_part(r.part);
+  }
   for (const ComparedResult& c : r.compared) {
     v1::Compared* one = wire->add_compared();
     one->set_outcome(static_cast<int>(c.outcome));
@@ -217,6 +225,11 @@ absl::StatusOr<Job> FromJob(const v1::Job& wire) {
   job.rounds = wire.rounds();
   HONE_RETURN_IF_ERROR(InRange(wire.most_ns(), 0, kMaxNs, "job.most_ns"));
   job.most_ns = wire.most_ns();
+  HONE_RETURN_IF_ERROR(InRange(wire.part_ns(), 0, kMaxNs, "job.part_ns"));
+  job.part_ns = wire.part_ns();
+  HONE_RETURN_IF_ERROR(RealInRange(wire.part_ratio(), 0, kMaxPartRatio, "job.part_ratio"));
+  if (wire.part_ratio() > 0) job.part_ratio = wire.part_ratio();
+  job.both_ways = wire.both_ways();
   return job;
 }
 
@@ -230,6 +243,10 @@ void FromJob(const Job& job, v1::Job* wire) {
   wire->set_seed(job.seed);
   wire->set_rounds(job.rounds);
   wire->set_most_ns(job.most_ns);
+  if (job.part_ns == 0) return;
+  wire->set_part_ns(job.part_ns);
+  wire->set_part_ratio(job.part_ratio);
+  wire->set_both_ways(job.both_ways);
 }
 
 absl::StatusOr<ServerMessage> FromGrant(const v1::Grant& wire) {
@@ -449,6 +466,7 @@ std::string ResultDigest(const WorkResult& r) {
   std::string text = fmt::format(
       "result 1\n{}\n{}:{}\n{}\n{} {} {} {}\n", static_cast<int>(r.outcome), r.message.size(),
       r.message, fmt::join(r.samples_ns, " "), r.hopeless, r.noisy, r.build_ns, r.run_ns);
+  if (r.part_ns > 0) text += fmt::format("part {} {}\n", r.part_ns, r.part);
   for (const ComparedResult& c : r.compared) {
     text += fmt::format("{} {}:{} {}\n", static_cast<int>(c.outcome), c.message.size(), c.message,
                         fmt::join(c.samples_ns, " "));

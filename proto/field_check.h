@@ -16,6 +16,7 @@ namespace hone::proto {
 
 inline constexpr int64_t kMaxNs = int64_t{86400} * 1'000'000'000 * 365;
 inline constexpr int64_t kMaxMs = kMaxNs / 1'000'000;
+inline constexpr double kMaxPartRatio = 1e6;
 
 absl::Status InRange(int64_t value, int64_t low, int64_t high, std::string_view field);
 absl::Status RealInRange(double value, double low, double high, std::string_view field);

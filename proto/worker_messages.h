@@ -103,6 +103,8 @@ struct WorkResult {
   int64_t build_ns = 0;
   int64_t run_ns = 0;
   std::vector<ComparedResult> compared;
+  int64_t part_ns = 0;
+  double part = 1;
   bool operator==(const WorkResult&) const = default;
 };
 
@@ -175,6 +177,9 @@ struct Job {
   uint64_t seed = 0;
   int rounds = 0;
   int64_t most_ns = 0;  ///< kModel: no further round after so long
+  int64_t part_ns = 0;
+  double part_ratio = 1;
+  bool both_ways = false;
   bool operator==(const Job&) const = default;
 };
 

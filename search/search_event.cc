@@ -66,7 +66,9 @@ ProposedEvent ProposedEvent::Read(Words& words) {
 }
 
 std::string ResultEvent::Text() const {
-  return fmt::format("{} {} {} {}", attempt, measure::ToString(outcome), median_ns, cost_seconds);
+  const std::string text =
+      fmt::format("{} {} {} {}", attempt, measure::ToString(outcome), median_ns, cost_seconds);
+  return part_ns > 0 ? fmt::format("{} {} {}", text, part_ns, part) : text;
 }
 
 ResultEvent ResultEvent::Read(Words& words) {
@@ -77,6 +79,9 @@ ResultEvent ResultEvent::Read(Words& words) {
   event.outcome = outcome.value_or(measure::Outcome::kOk);
   event.median_ns = words.Number<double>();
   event.cost_seconds = words.Number<double>();
+  if (words.empty()) return event;
+  event.part_ns = words.Number<double>();
+  event.part = words.Number<double>();
   return event;
 }
 

@@ -45,6 +45,8 @@ struct ResultEvent {
   int64_t attempt = 0;
   measure::Outcome outcome = measure::Outcome::kOk;
   double median_ns = 0, cost_seconds = 0;
+  double part_ns = 0;  ///< what a part of the work said of a whole run; 0: none was run
+  double part = 1;     ///< how much of the work median_ns rests on
   std::string Text() const;
   static ResultEvent Read(Words& words);
 };

@@ -15,6 +15,7 @@ namespace hone::search {
 namespace {
 constexpr double kWorthwhile = 1.01;  ///< a winner's lower bound must exceed this
 constexpr int kFinalRounds = 24, kLeastRounds = 5;
+constexpr int kMostOnPart = 2;          ///< finalists of which only a part was run
 constexpr double kComparedShare = 0.8;  ///< of a comparison's time: it also builds and warms up
 /// Threads that help a kernel which takes so long pay for the round trip to them.
 constexpr double kSurelyPaysNs = 100'000;
@@ -53,6 +54,8 @@ absl::Status TuningSession::CompareTask(int task, int tasks_left) {
   const TaskSearch& s = tuner_->search(task);
   std::vector<uint64_t> finalists = s.Top(3);
   if (finalists.empty()) return absl::OkStatus();
+  // Those that a part of the work calls as fast were not run whole yet.
+  for (const uint64_t id : s.NearBestOnPart(kMostOnPart)) finalists.push_back(id);
   const uint64_t fallback = s.space().DefaultId();
   if (std::find(finalists.begin(), finalists.end(), fallback) == finalists.end())
     finalists.push_back(fallback);

@@ -139,7 +139,7 @@ bool TaskSearch::Take(uint64_t id, Proposer proposer, std::vector<Proposal>* out
 
 void TaskSearch::ModelChanged() {
   ranking_.made = false;
-  ancestors_ = Top(kMeasuredAncestors);
+  ancestors_ = Top(kMeasuredAncestors, true);
   results_at_model_ = answers_.size();
 }
 
@@ -321,7 +321,8 @@ std::vector<TaskSearch::Proposal> TaskSearch::Propose(int n, const costmodel::Xg
   return out;
 }
 
-void TaskSearch::Report(uint64_t id, measure::Outcome outcome, double median_ns) {
+void TaskSearch::Report(uint64_t id, measure::Outcome outcome, double median_ns,
+                        const OnPart& part) {
   if (outcome == measure::Outcome::kWorkerLost) {
     // Nobody's fault: the point may be proposed again.
     const auto it = seen_.find(id);
@@ -340,8 +341,10 @@ void TaskSearch::Report(uint64_t id, measure::Outcome outcome, double median_ns)
   if (it->second.answer >= 0) return;
   const Proposer proposer = it->second.proposer;
   it->second.answer = static_cast<int32_t>(answers_.size());
-  answers_.push_back({id, median_ns, outcome, proposer});
-  if (outcome == measure::Outcome::kOk) {
+  answers_.push_back({id, median_ns, outcome, proposer, part.whole});
+  on_part_ += part.whole ? 0 : 1;
+  if (outcome == measure::Outcome::kOk && part.whole) {
+    if (part.part_ns > 0) parts_.Add(space_->At(id).sketch, part.part_ns, median_ns);
     if (id == space_->DefaultId()) default_ns_ = median_ns;
     if (!best_ || median_ns < best_ns_) {
       if (best_) counts_[proposer].wins++;
@@ -372,10 +375,21 @@ std::vector<uint64_t> TaskSearch::Illegal() const {
   return out;
 }
 
-std::vector<uint64_t> TaskSearch::Top(int n) const {
+std::vector<uint64_t> TaskSearch::NearBestOnPart(int n) const {
+  std::vector<uint64_t> out;
+  for (const uint64_t id : Top(static_cast<int>(answers_.size()), true)) {
+    const Answer& a = answers_[static_cast<size_t>(seen_.at(id).answer)];
+    if (static_cast<int>(out.size()) >= n || a.median_ns >= kNearBest * best_ns_) break;
+    if (!a.whole) out.push_back(id);
+  }
+  return out;
+}
+
+std::vector<uint64_t> TaskSearch::Top(int n, bool parts) const {
   std::vector<std::pair<double, uint64_t>> ok;
   for (const Answer& a : answers_) {
-    if (a.outcome == measure::Outcome::kOk) ok.emplace_back(a.median_ns, a.id);
+    if (a.outcome == measure::Outcome::kOk && (a.whole || parts))
+      ok.emplace_back(a.median_ns, a.id);
   }
   std::stable_sort(ok.begin(), ok.end());
   std::vector<uint64_t> out;
@@ -385,7 +399,7 @@ std::vector<uint64_t> TaskSearch::Top(int n) const {
 
 costmodel::TrainingTask TaskSearch::TrainingRows(int most) const {
   costmodel::TrainingTask t;
-  const std::vector<uint64_t> best = Top(most / 2);
+  const std::vector<uint64_t> best = Top(most / 2, true);
   const absl::flat_hash_set<uint64_t> among_best(best.begin(), best.end());
   const size_t room = static_cast<size_t>(most) - best.size();
   const size_t others = answers_.size() - best.size();
@@ -397,8 +411,10 @@ costmodel::TrainingTask TaskSearch::TrainingRows(int most) const {
     met += among_best.contains(a.id) ? 0 : 1;
     if (!chosen || (a.outcome != measure::Outcome::kOk && !OwnFault(a.outcome))) continue;
     t.features.push_back(extractor_.Extract(a.id));
-    t.labels.push_back(
-        a.outcome == measure::Outcome::kOk ? static_cast<float>(best_ns_ / a.median_ns) : 0.0F);
+    t.labels.push_back(a.outcome == measure::Outcome::kOk
+                           ? static_cast<float>(a.whole ? best_ns_ / a.median_ns
+                                                        : std::min(1.0, best_ns_ / a.median_ns))
+                           : 0.0F);
   }
   return t;
 }

@@ -18,6 +18,7 @@
 #include "costmodel/xgboost_model.h"
 #include "measure/outcome.h"
 #include "schedule/space.h"
+#include "search/part_screening.h"
 
 namespace hone::search {
 
@@ -53,7 +54,15 @@ class TaskSearch {
   void MarkProposed(uint64_t id, Proposer proposer);
   /// A result; any order. Latency is used when the outcome is ok; infrastructure faults put the
   /// point back.
-  void Report(uint64_t id, measure::Outcome outcome, double median_ns);
+  /// `part`: of one that began on a part of the work.
+  struct OnPart {
+    double part_ns = 0;  ///< what the part says of a whole run; 0: no part was run
+    bool whole = true;   ///< the whole was run, too: else the latency is but expected
+  };
+  void Report(uint64_t id, measure::Outcome outcome, double median_ns, const OnPart& part);
+  void Report(uint64_t id, measure::Outcome outcome, double median_ns) {
+    Report(id, outcome, median_ns, OnPart());
+  }
   /// What a comparison in turns says of the default and the best: a screening, above all the first
   /// one of a session, may have met a machine that was busy.
   void SetCompared(double default_ns, double best_ns) {
@@ -91,8 +100,15 @@ class TaskSearch {
   }
   /// The analytic model's time of a point, ns.
   double PredictedNs(uint64_t id) const { return 1e9 * extractor_.AnalyticSeconds(id); }
-  /// The fastest measured points, best first.
-  std::vector<uint64_t> Top(int n) const;
+  /// The fastest measured points, best first. `parts`: those too of which only a part was run.
+  std::vector<uint64_t> Top(int n, bool parts = false) const;
+  /// Points of which only a part was run and that are expected to take less than kNearBest times
+  /// the best, best first.
+  std::vector<uint64_t> NearBestOnPart(int n) const;
+  static constexpr double kNearBest = 1.03;
+  const PartScreening& parts() const { return parts_; }
+  /// How many results rest on a part of the work.
+  int on_part() const { return on_part_; }
   /// Rows for the cost model: throughput relative to the best; own faults 0. At most `most`: the
   /// best half of that, and of the others some from every part of the search.
   costmodel::TrainingTask TrainingRows(int most = kMostTrainingRows) const;
@@ -119,6 +135,7 @@ class TaskSearch {
     double median_ns = 0;
     measure::Outcome outcome = measure::Outcome::kOk;
     Proposer proposer = Proposer::kRandom;
+    bool whole = true;
   };
   struct Seen {
     Proposer proposer = Proposer::kRandom;
@@ -195,6 +212,8 @@ class TaskSearch {
   /// Random points: how many points scored lower when they were proposed.
   absl::flat_hash_map<uint64_t, double> expected_;
   std::vector<Answer> answers_;  ///< in the order in which they came
+  PartScreening parts_;
+  int on_part_ = 0;
   std::vector<uint64_t> transplants_;
   std::optional<uint64_t> best_;
   double best_ns_ = 0;

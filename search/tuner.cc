@@ -176,8 +176,8 @@ ProposedEvent Tuner::EventOf(const Proposal& p) {
   return {p.attempt, p.task, p.id, p.proposer, p.member};
 }
 
-bool Tuner::Result(int64_t attempt, measure::Outcome outcome, double median_ns,
-                   double cost_seconds) {
+bool Tuner::Result(int64_t attempt, measure::Outcome outcome, double median_ns, double cost_seconds,
+                   const TaskSearch::OnPart& part) {
   auto it = open_.find(attempt);
   if (it == open_.end()) return false;
   const Proposal p = std::move(it->second);
@@ -189,7 +189,7 @@ bool Tuner::Result(int64_t attempt, measure::Outcome outcome, double median_ns,
     // Again and again: it may well be the candidate's doing. It stays proposed.
     if (++losses_[{p.task, p.id}] >= kMostLosses) return true;
   }
-  searches_[p.task]->Report(p.id, outcome, median_ns);
+  searches_[p.task]->Report(p.id, outcome, median_ns, part);
   cost_seconds_[p.task] = 0.8 * cost_seconds_[p.task] + 0.2 * cost_seconds;
   return true;
 }

@@ -98,7 +98,11 @@ class Tuner {
   static ProposedEvent EventOf(const Proposal& p);
   /// A result by attempt number, in any order, at most once each (later ones are ignored and false
   /// is returned).
-  bool Result(int64_t attempt, measure::Outcome outcome, double median_ns, double cost_seconds);
+  bool Result(int64_t attempt, measure::Outcome outcome, double median_ns, double cost_seconds,
+              const TaskSearch::OnPart& part);
+  bool Result(int64_t attempt, measure::Outcome outcome, double median_ns, double cost_seconds) {
+    return Result(attempt, outcome, median_ns, cost_seconds, TaskSearch::OnPart());
+  }
   /// A trained model; null: analytic only.
   void SetModel(std::shared_ptr<const costmodel::XgboostModel> model);
   /// A point of a task worth an early trial, from records of this or a near Workload.

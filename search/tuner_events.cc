@@ -199,7 +199,8 @@ absl::Status Tuner::Replay(const SearchEvent& event, const WorkloadOf& workload_
     if (compared->task >= num_tasks()) return DoesNotFit(*compared);
     Compared(compared->task, compared->default_ns, compared->best_ns);
   } else if (const auto* const result = std::get_if<ResultEvent>(&event)) {
-    Result(result->attempt, result->outcome, result->median_ns, result->cost_seconds);
+    Result(result->attempt, result->outcome, result->median_ns, result->cost_seconds,
+           {result->part_ns, result->part == 1});
   }
   return absl::OkStatus();
 }

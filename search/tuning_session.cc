@@ -26,6 +26,8 @@ constexpr double kMostReserved = 0.3;
 constexpr double kThinkingShare = 0.08;  ///< of a session's time: proposing and training
 constexpr int64_t kDrainNs = 2'000'000'000;
 constexpr int64_t kSpaceNs = 2'000'000'000;  ///< between two looks at the disk
+/// Each so many-th attempt may be run both on a part and whole; a batch of a task is no multiple.
+constexpr int64_t kBothWays = 7;
 }  // namespace
 
 TuningSession::TuningSession(db::Database& database, measure::Measurer& measurer,
@@ -80,6 +82,12 @@ measure::MeasureInput TuningSession::InputOf(const Tuner::Proposal& p,
   in.accuracy = options_.accuracy;
   in.incumbent_ns = static_cast<int64_t>(tuner_->search(p.task).best_ns());
   in.seed = options_.seed;
+  if (kind == measure::MeasureKind::kFinal) return in;
+  const TaskSearch& s = tuner_->search(p.task);
+  in.part_ns = s.parts().part_ns();
+  in.part_ratio = s.parts().RatioOf(s.space().At(p.id).sketch);
+  in.both_ways = p.id == s.space().DefaultId() ||
+                 (p.attempt % kBothWays == 0 && s.parts().WantsBoth(s.trials()));
   return in;
 }
 
@@ -236,7 +244,12 @@ absl::StatusOr<TuningSession::Answers> TuningSession::AnswersOf(
                     : r.message;
     a.cost_ns = static_cast<int64_t>(cost * 1e9);
     a.created_ms = wall_clock_.UnixNs() / 1'000'000;
-    if (outcome == measure::Outcome::kOk) {
+    const bool whole = r.part == 1;
+    if (outcome == measure::Outcome::kOk && !whole) {
+      // No record: nobody knows the latency of the whole, nor whether it is right.
+      a.message = fmt::format("slower than the best on {:.2g} % of the work, which says {:.1f} us",
+                              100 * r.part, median * 1e-3);
+    } else if (outcome == measure::Outcome::kOk) {
       const std::lock_guard flight(flight_mutex_);
       Told& told = told_[static_cast<size_t>(LocalOf(p.task))];
       if (p.proposer == Proposer::kDefault) told.default_ns = median;
@@ -254,10 +267,11 @@ absl::StatusOr<TuningSession::Answers> TuningSession::AnswersOf(
     batch.values.push_back(
         {a.key.workload, a.key.target, db::TraceHash(a.trace), std::move(p.values)});
     batch.attempts.push_back(std::move(a));
-    const ResultEvent event{p.attempt, outcome, median, cost};
+    const auto part_ns = static_cast<double>(r.part_ns);
+    const ResultEvent event{p.attempt, outcome, median, cost, part_ns, r.part};
     batch.events.push_back(StreamEvent(shared_->stream, event));
     if (shared()) batch.events.push_back(MakeEvent(event));
-    answers.of.push_back({p.attempt, outcome, median, cost});
+    answers.of.push_back({p.attempt, outcome, median, cost, {part_ns, whole}});
   }
   // Where batches are many and small, not each one needs the time.
   const double now_seconds = ElapsedSeconds();

@@ -106,11 +106,13 @@ class TuningSession {
       int64_t attempt = 0;
       measure::Outcome outcome = measure::Outcome::kWorkerLost;
       double median_ns = 0, cost_seconds = 0;
+      TaskSearch::OnPart part;
     };
     db::Batch batch;
     std::vector<Of> of;
     void ApplyTo(Tuner& tuner) const {
-      for (const Of& a : of) tuner.Result(a.attempt, a.outcome, a.median_ns, a.cost_seconds);
+      for (const Of& a : of)
+        tuner.Result(a.attempt, a.outcome, a.median_ns, a.cost_seconds, a.part);
     }
   };
   absl::StatusOr<Answers> AnswersOf(const std::vector<measure::MeasureResult>& results);

@@ -19,7 +19,7 @@ std::string Farm::WhyInvalid(const Lease& lease, const Attempt& attempt,
                                                       measure::ToString(result.outcome));
   }
   double sum_ns = 0;
-  for (const int64_t ns : result.samples_ns) sum_ns += static_cast<double>(ns);
+  for (const int64_t ns : result.samples_ns) sum_ns += result.part * static_cast<double>(ns);
   for (const proto::ComparedResult& one : result.compared) {
     for (const int64_t ns : one.samples_ns) sum_ns += static_cast<double>(ns);
   }

@@ -25,7 +25,10 @@ proto::Job JobOf(std::string workload, const std::vector<measure::MeasureInput>&
                  .accuracy = first.accuracy,
                  .incumbent_ns = first.incumbent_ns,
                  .seed = first.seed,
-                 .rounds = rounds};
+                 .rounds = rounds,
+                 .part_ns = first.part_ns,
+                 .part_ratio = first.part_ratio,
+                 .both_ways = first.both_ways};
   for (const measure::MeasureInput& input : inputs) job.traces.push_back(input.trace);
   return job;
 }
@@ -74,6 +77,8 @@ void RemoteMeasurer::Deliver(int64_t attempt, const proto::WorkResult& result) {
       r.samples_ns = result.samples_ns;
       r.hopeless = result.hopeless;
       r.noisy = result.noisy;
+      r.part_ns = result.part_ns;
+      r.part = result.part;
       r.build_ms = static_cast<double>(result.build_ns) * 1e-6;
       r.run_ms = static_cast<double>(result.run_ns) * 1e-6;
       r.device = device_class_;

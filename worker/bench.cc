@@ -157,6 +157,9 @@ void Bench::Add(DeskJob job) {
     input.accuracy = job.job.accuracy;
     input.incumbent_ns = job.job.incumbent_ns;
     input.seed = job.job.seed;
+    input.part_ns = job.job.part_ns;
+    input.part_ratio = job.job.part_ratio;
+    input.both_ways = job.job.both_ways;
   }
   {
     const std::lock_guard lock(mutex_);
@@ -205,7 +208,9 @@ void Bench::Collect() {
                     .hopeless = r.hopeless,
                     .noisy = r.noisy,
                     .build_ns = Nanoseconds(r.build_ms),
-                    .run_ns = Nanoseconds(std::max(r.run_ms, 0.0))});
+                    .run_ns = Nanoseconds(std::max(r.run_ms, 0.0)),
+                    .part_ns = r.part_ns,
+                    .part = r.part});
     }
     const std::lock_guard lock(mutex_);
     submitted_ -= static_cast<int64_t>(results.size());

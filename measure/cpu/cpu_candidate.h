@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/core/clock.h"
+#include "measure/cpu/part_run.h"
 #include "measure/host_data.h"
 #include "measure/kind_runner.h"
 #include "runtime/crew.h"
@@ -23,6 +24,7 @@ class CpuCandidate final : public LoadedCandidate {
                                                     const MonotonicClock& clock);
 
   Status RunForCheck(const std::vector<GuardedBuffer>& outputs) override;
+  double part_run() const override { return part_run_; }
   Result<Race> Time(const TimingPolicy& policy) override;
 
  private:
@@ -32,12 +34,16 @@ class CpuCandidate final : public LoadedCandidate {
   Status AllocateWorkspace();
   std::vector<void*> Pointers(const std::vector<GuardedBuffer>& outputs) const;
   Status Run(const std::vector<void*>& pointers) const;
+  Result<Race> TimePart(const TimingPolicy& policy);
+  Result<PartTimes> RunPartAt(double place, const std::vector<GuardedBuffer>* outputs) const;
   void FlushConstants() const;
 
   const std::shared_ptr<HostData> data_;
   runtime::Crew& crew_;
   const MonotonicClock& clock_;
-  int threads_ = 1;  // of the crew's
+  int threads_ = 1;      // of the crew's
+  double part_ = 1;      // of the work
+  double part_run_ = 1;  // of a whole run's time
   ir::Artifact artifact_;
   runtime::SharedObject code_;
   runtime::Kernel kernel_;

@@ -71,6 +71,7 @@ class Cores final : public OpenDevice {
 class Cpu final : public KindRunner {
  public:
   RunnerNeeds needs() const override { return {}; }
+  bool runs_parts() const override { return true; }
 
   Result<std::unique_ptr<OpenDevice>> Open(const DevicePlace& place,
                                            const MonotonicClock& clock) const override {

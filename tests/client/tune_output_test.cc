@@ -13,6 +13,7 @@
 #include "base/core/clock.h"
 #include "base/core/random_id.h"
 #include "db/log_file.h"
+#include "graph/onnx_export/zoo_layers.h"
 #include "tests/client/small_tuning.h"
 
 namespace hone::client {
@@ -160,6 +161,42 @@ TEST_F(TuneOutputTest, JsonTellsWinsAndRankCorrelationAlsoAfterAKill) {
                       [&](const json& task) { return task["workload"] == each["workload"]; }));
     }
   }
+}
+
+// 2.7 GFLOP: tens of milliseconds.
+TEST_F(TuneOutputTest, JsonShowsHowPartsOfASlowKernelRank) {
+  graph::OnnxWriter writer("slow", 1);
+  const std::string x = writer.Input("input", ir::DType::kF32, {1, 64, 192, 192});
+  graph::Relu(writer, "output",
+              graph::Convolution(writer, "conv", x, {.in = 64, .out = 64, .kernel = 3, .pad = 1}));
+  writer.Output("output", ir::DType::kF32, {1, 64, 192, 192});
+  ASSERT_TRUE(writer.Save(model_).ok());
+  const json object = Parse(Tune({"--trials", "48", "--json"}));
+  ASSERT_EQ(object["tasks"].size(), 1u);
+  const json& task = object["tasks"][0];
+  EXPECT_EQ(task["failures"], json::object());
+  ASSERT_TRUE(task.contains("parts")) << task;
+  const json& parts = task["parts"];
+  EXPECT_GT(parts["on_part"], 0) << parts;
+  EXPECT_GT(parts["both_ways"], 0) << parts;
+  EXPECT_LE(parts["on_part"].get<int>() + parts["both_ways"].get<int>(), 48) << parts;
+  const json& correlation = parts["rank_correlation"];
+  EXPECT_TRUE(correlation.is_null() || std::abs(correlation.get<double>()) <= 1) << parts;
+  auto log = db::OpenLog(log_, {});
+  ASSERT_TRUE(log.ok()) << log.status();
+  int on_part = 0;
+  ASSERT_TRUE((*log)
+                  ->ScanAttempts({},
+                                 [&](const db::Attempt& attempt) {
+                                   on_part += attempt.record == Hash128{} ? 1 : 0;
+                                   return absl::OkStatus();
+                                 })
+                  .ok());
+  EXPECT_EQ(on_part, parts["on_part"].get<int>()) << "they have no record";
+  const json report =
+      Parse(RunHone({"report", "--db", log_, "-o", folder_.Path("r.html"), "--json"}));
+  EXPECT_EQ(report["tasks"][0]["failed"], 0);
+  EXPECT_EQ(report["tasks"][0]["tried"], 48);
 }
 
 TEST_F(TuneOutputTest, JsonCountsFailuresOfEarlierRunsToo) {

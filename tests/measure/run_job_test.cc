@@ -1,5 +1,7 @@
 #include "measure/run_job.h"
 
+#include <cmath>
+
 #include "gtest/gtest.h"
 
 #include "base/core/random.h"
@@ -25,6 +27,7 @@ PrepareJob ExampleJob() {
   job.prologue_arguments = {0};
   job.prologue_key = "key";
   job.threads = 2;
+  job.part = 0.125;
   job.test_hook = "crash";
   return job;
 }
@@ -38,6 +41,7 @@ TEST(RunJobTest, JobsAndAnswersComeBack) {
   EXPECT_EQ(back->inputs[0].high, 10);
   EXPECT_EQ(back->prologue_key, "key");
   EXPECT_EQ(back->threads, 2);
+  EXPECT_EQ(back->part, 0.125);
 
   const TimeJob time{5, {.incumbent_ns = 9, .min_samples = 4, .cold_constants = false}};
   const Result<TimeJob> time_back = DecodeTimeJob(EncodeTimeJob(time));
@@ -51,9 +55,12 @@ TEST(RunJobTest, JobsAndAnswersComeBack) {
   EXPECT_EQ(reply->samples_ns, (std::vector<int64_t>{5, 6, 7}));
   EXPECT_TRUE(reply->hopeless);
   EXPECT_EQ(reply->sentinel_ns, 11);
+  EXPECT_EQ(reply->part, 1);
+  EXPECT_EQ(DecodeTimeReply(EncodeTimeReply({.samples_ns = {5}, .part = 0.25}))->part, 0.25);
 
   const Status lost(StatusCode::kResourceExhausted, "no memory");
   EXPECT_EQ(DecodePrepareReply(EncodePrepareReply({lost}))->status, lost);
+  EXPECT_EQ(DecodePrepareReply(EncodePrepareReply({Status(), 31, 0.5}))->run_ns, 31);
 }
 
 TEST(RunJobTest, DangerousValuesAreRefused) {
@@ -69,6 +76,12 @@ TEST(RunJobTest, DangerousValuesAreRefused) {
   job = ExampleJob();
   job.prologue_arguments = {1};
   EXPECT_FALSE(DecodePrepareJob(EncodePrepareJob(job)).ok());
+  for (const double part : {0.0, -0.5, 1.01, std::nan("")}) {
+    job = ExampleJob();
+    job.part = part;
+    EXPECT_FALSE(DecodePrepareJob(EncodePrepareJob(job)).ok()) << part;
+    EXPECT_FALSE(DecodeTimeReply(EncodeTimeReply({.part = part})).ok()) << part;
+  }
 }
 
 TEST(RunJobTest, DamagedJobsAreAnErrorOrAJob) {

@@ -20,6 +20,11 @@ ir::Workload Parse(const char* text) {
   return *std::move(workload);
 }
 
+constexpr auto kDefault = ir::AccuracyClass::kDefault;
+constexpr auto kStrict = ir::AccuracyClass::kStrict;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
 // An output of the given values, its reference and a comparison of another.
 class Compared {
  public:
@@ -39,17 +44,22 @@ class Compared {
     return CompareOutputs(reference_, {&bytes, 1}, accuracy);
   }
 
+  /// Of a part of the work that wrote these elements, in bytes that it touched.
+  absl::StatusOr<int64_t> Part(std::vector<std::pair<int64_t, double>> written,
+                               std::vector<ByteRange> touched) {
+    ir::TensorBuffer other = ir::TensorBuffer::Zeros(tensor_.dtype, tensor_.shape);
+    for (const auto& [index, value] : written)
+      other.Set(index, ir::ElementOf(tensor_.dtype, value));
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(other.bytes));
+    return ComparePart(reference_, {&bytes, 1}, {std::move(touched)}, kDefault);
+  }
+
   std::vector<ReferenceOutput>& reference() { return reference_; }
 
  private:
   ir::TensorBuffer tensor_;
   std::vector<ReferenceOutput> reference_;
 };
-
-constexpr auto kDefault = ir::AccuracyClass::kDefault;
-constexpr auto kStrict = ir::AccuracyClass::kStrict;
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 TEST(ValidationTest, TolerancesAreThoseOfTheClass) {
   // A = 1e-4 of the largest magnitude 100, R = 1e-3 of the value: 0.012 at 2; strict 0.0012.
@@ -75,6 +85,25 @@ TEST(ValidationTest, WhatWasNotWrittenIsWrong) {
     EXPECT_FALSE(compared.With(1, kNan, kDefault).ok());
     EXPECT_FALSE(compared.With(0, kInf, kDefault).ok());
   }
+}
+
+TEST(ValidationTest, OfAPartWhatItWroteIsCompared) {
+  for (const ir::DType dtype : {ir::DType::kF32, ir::DType::kF16, ir::DType::kI32}) {
+    SCOPED_TRACE(static_cast<int>(dtype));
+    Compared compared(dtype, {1, 2, 0, 4, 5, 6});
+    const int64_t size = ir::SizeOf(dtype);
+    const std::vector<ByteRange> touched = {{0, 2 * size}, {4 * size, 6 * size}};
+    EXPECT_EQ(compared.Part({{0, 1}, {4, 5}, {5, 6}}, touched).value(), 3);
+    EXPECT_EQ(compared.Part({}, touched).value(), 0) << "zeros were not written";
+    EXPECT_EQ(compared.Part({{0, 1}}, {}).value(), 0) << "nothing was touched";
+    const auto wrong = compared.Part({{0, 1}, {5, 7}}, touched);
+    ASSERT_FALSE(wrong.ok());
+    EXPECT_THAT(wrong.status().message(), HasSubstr("element 5 of output 0 is 7"));
+  }
+  // NaN is right where the default gives it.
+  Compared compared(ir::DType::kF32, {1, kNan});
+  EXPECT_EQ(compared.Part({{0, 1}, {1, kNan}}, {{0, 8}}).value(), 2);
+  EXPECT_FALSE(compared.Part({{0, kNan}}, {{0, 8}}).ok());
 }
 
 TEST(ValidationTest, NanAndInfinitiesEqualThemselves) {

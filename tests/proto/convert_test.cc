@@ -37,6 +37,9 @@ std::vector<WorkerMessage> WorkerMessages() {
   ok.build_ns = 10;
   ok.run_ns = 20;
   ok.noisy = true;
+  WorkResult on_part = ok;
+  on_part.part_ns = 5;
+  on_part.part = 0.125;
   WorkResult failed{
       .token = kToken, .outcome = measure::Outcome::kRunTimeout, .message = "too long"};
   WorkResult compared{.token = kToken, .outcome = measure::Outcome::kOk};
@@ -46,6 +49,7 @@ std::vector<WorkerMessage> WorkerMessages() {
           Heartbeat{{{kToken, false}}, 9},
           Started{kToken},
           ok,
+          on_part,
           failed,
           compared,
           Returned{kToken, "why"},
@@ -69,6 +73,9 @@ std::vector<ServerMessage> ServerMessages() {
                .rounds = 24};
   grant.start_by_ms = 1000;
   grant.run_by_ms = 2000;
+  grant.job.part_ns = 4'000'000;
+  grant.job.part_ratio = 1.25;
+  grant.job.both_ways = true;
   Grant build = grant, run = grant;
   build.kind = LeaseKind::kBuild;
   build.wanted = {2, 0};
@@ -251,6 +258,23 @@ TEST(Convert, ResultsMustFitTheirOutcome) {
   EXPECT_THAT(StatusMessage(FromWire(wire).status()), HasSubstr("token: 5 bytes"));
 }
 
+// A part is above 0, at most all, and stands beside what it says.
+TEST(Convert, PartsOfTheWorkAreBounded) {
+  const WorkResult result{.token = kToken, .outcome = measure::Outcome::kOk, .samples_ns = {1}};
+  for (const auto& [part_ns, part] :
+       {std::pair(0, 0.5), std::pair(5, 1.5), std::pair(5, -0.5), std::pair(-1, 0.5)}) {
+    v1::WorkerMessage wire;
+    ToWire(WorkerMessage(result), &wire);
+    wire.mutable_result()->set_part_ns(part_ns);
+    wire.mutable_result()->set_part(part);
+    EXPECT_THAT(StatusMessage(FromWire(wire).status()), HasSubstr("part")) << part_ns << part;
+  }
+  // An older worker's.
+  v1::WorkerMessage wire;
+  ToWire(WorkerMessage(result), &wire);
+  EXPECT_EQ(std::get<WorkResult>(*FromWire(wire)).part, 1);
+}
+
 TEST(Convert, ArtifactsAreBounded) {
   const auto refused = [](const WorkerMessage& message, const std::string& field) {
     v1::WorkerMessage wire;
@@ -317,6 +341,9 @@ TEST(Convert, EqualResultsHaveEqualDigestsAndOthersDoNot) {
   WorkResult b = a;
   b.token = {9, 9};
   EXPECT_EQ(ResultDigest(a), ResultDigest(b));
+  b.part_ns = 5;
+  EXPECT_NE(ResultDigest(a), ResultDigest(b));
+  b = a;
   b.samples_ns = {56};
   EXPECT_NE(ResultDigest(a), ResultDigest(b));
   SessionSpec spec = Spec();

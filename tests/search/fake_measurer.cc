@@ -90,6 +90,16 @@ std::vector<measure::MeasureResult> FakeMeasurer::Collect(int64_t) {
     const auto ns = flat ? (met_.insert(workload).second ? 1000 : 2000)
                          : static_cast<int64_t>(slow * LandscapeNs(input.trace));
     r.samples_ns = {ns, ns + 1, ns + 2};
+    if (part_says && input.part_ns > 0) {
+      r.part_ns = static_cast<int64_t>(part_says(input.trace) * static_cast<double>(ns));
+      const double expected = input.part_ratio * static_cast<double>(r.part_ns);
+      const bool slower = expected >= 0.98 * static_cast<double>(input.incumbent_ns);
+      if ((only_a_part && only_a_part(input.trace)) ||
+          (input.incumbent_ns > 0 && !input.both_ways && slower)) {
+        r.part = 0.05;
+        r.samples_ns = {static_cast<int64_t>(expected)};
+      }
+    }
   }
   measured_.push_back(workload + input.trace);
   if (on_answer) on_answer();
