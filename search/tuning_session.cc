@@ -28,7 +28,23 @@ constexpr int64_t kDrainNs = 2'000'000'000;
 constexpr int64_t kSpaceNs = 2'000'000'000;  ///< between two looks at the disk
 /// Each so many-th attempt may be run both on a part and whole; a batch of a task is no multiple.
 constexpr int64_t kBothWays = 7;
+
+/// What an attempt says in the log.
+std::string MessageOf(const measure::MeasureResult& result, measure::Outcome outcome,
+                      double median_ns) {
+  if (outcome == measure::Outcome::kOk && result.part != 1) {
+    return fmt::format("slower than the best on {:.2g} % of the work, which says {:.1f} us",
+                       100 * result.part, median_ns * 1e-3);
+  }
+  return result.message.empty() && outcome != measure::Outcome::kOk
+             ? std::string(measure::ToString(outcome))
+             : result.message;
+}
 }  // namespace
+
+void TuningSession::Answers::ApplyTo(Tuner& tuner) const {
+  for (const Of& a : of) tuner.Result(a.attempt, a.outcome, a.median_ns, a.cost_seconds, a.part);
+}
 
 TuningSession::TuningSession(db::Database& database, measure::Measurer& measurer,
                              const MonotonicClock& clock, const WallClock& wall_clock,
@@ -239,17 +255,12 @@ absl::StatusOr<TuningSession::Answers> TuningSession::AnswersOf(
     a.trace = p.trace;
     a.proposer = std::string(ProposerName(p.proposer));
     a.outcome = outcome;
-    a.message = r.message.empty() && outcome != measure::Outcome::kOk
-                    ? std::string(measure::ToString(outcome))
-                    : r.message;
+    a.message = MessageOf(r, outcome, median);
     a.cost_ns = static_cast<int64_t>(cost * 1e9);
     a.created_ms = wall_clock_.UnixNs() / 1'000'000;
     const bool whole = r.part == 1;
-    if (outcome == measure::Outcome::kOk && !whole) {
-      // No record: nobody knows the latency of the whole, nor whether it is right.
-      a.message = fmt::format("slower than the best on {:.2g} % of the work, which says {:.1f} us",
-                              100 * r.part, median * 1e-3);
-    } else if (outcome == measure::Outcome::kOk) {
+    // A part makes no record: the latency of the whole is not known, nor whether it is right.
+    if (outcome == measure::Outcome::kOk && whole) {
       const std::lock_guard flight(flight_mutex_);
       Told& told = told_[static_cast<size_t>(LocalOf(p.task))];
       if (p.proposer == Proposer::kDefault) told.default_ns = median;
@@ -261,7 +272,7 @@ absl::StatusOr<TuningSession::Answers> TuningSession::AnswersOf(
       if (options_.predicted) record.median_ns = record.low_ns = record.high_ns = median;
       batch.records.push_back(std::move(record));
       a.record = batch.records.back().id;
-    } else {
+    } else if (outcome != measure::Outcome::kOk) {
       failures_[outcome]++;
     }
     batch.values.push_back(

@@ -110,10 +110,7 @@ class TuningSession {
     };
     db::Batch batch;
     std::vector<Of> of;
-    void ApplyTo(Tuner& tuner) const {
-      for (const Of& a : of)
-        tuner.Result(a.attempt, a.outcome, a.median_ns, a.cost_seconds, a.part);
-    }
+    void ApplyTo(Tuner& tuner) const;
   };
   absl::StatusOr<Answers> AnswersOf(const std::vector<measure::MeasureResult>& results);
   absl::Status Train();

@@ -27,7 +27,7 @@ runtime::KernelFailure RunPart(const runtime::Kernel& kernel, const PartPlace& p
         if (extent == 0) continue;
         const auto slots = static_cast<int>(
             std::min<int64_t>({phase.threads, arguments.max_threads, crew.width(), extent}));
-        // Of a repeated step the repeats are cut: what one leaves the next one reads.
+        // A repeated step runs fewer repeats: what one leaves the next one reads.
         const int64_t longest = (extent + slots - 1) / slots;
         const int64_t most = step.repeats > 1 ? longest : ShareOf(longest, part.share);
         std::atomic<int32_t> failed{0};

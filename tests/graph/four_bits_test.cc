@@ -59,7 +59,7 @@ TEST(FourBitsTest, AWrongNumberOfBytesIsRefused) {
   AddTensor(model, "w", TensorProto::INT4, {5}).set_raw_data("\x81\xf7", 2);
   SetInt(model.Node("Cast", {"w"}, {"y"}), "to", TensorProto::FLOAT);
   model.Output("y");
-  EXPECT_THAT(model.Error(), HasSubstr("u8[3] takes 3 bytes, its data have 2"));
+  EXPECT_THAT(model.Error(), HasSubstr("u8[3] takes 3 bytes, but its data have 2"));
 }
 
 TEST(FourBitsTest, WhatMovesThemGivesThemOn) {

@@ -81,7 +81,7 @@ TEST_F(PartScreenTest, WhatIsSlowerOnAPartIsNotRunWhole) {
     ASSERT_EQ(both.outcome, Outcome::kOk) << both.message;
     EXPECT_EQ(both.part, 1);
     const auto whole_ns = static_cast<double>(MedianNs(both.samples_ns));
-    // Of the same size; how near it is, is for the search to find out.
+    // The sizes agree; how near they are, is for the search to find out.
     for (const int64_t part_ns : {both.part_ns, on_part.part_ns}) {
       EXPECT_GT(static_cast<double>(part_ns), whole_ns / 4);
       EXPECT_LT(static_cast<double>(part_ns), whole_ns * 4);

@@ -44,7 +44,7 @@ class Compared {
     return CompareOutputs(reference_, {&bytes, 1}, accuracy);
   }
 
-  /// Of a part of the work that wrote these elements, in bytes that it touched.
+  /// The outputs of a part of the work that wrote these elements, in bytes that it touched.
   absl::StatusOr<int64_t> Part(std::vector<std::pair<int64_t, double>> written,
                                std::vector<ByteRange> touched) {
     ir::TensorBuffer other = ir::TensorBuffer::Zeros(tensor_.dtype, tensor_.shape);

@@ -45,5 +45,13 @@ class ScriptTargetsTest(unittest.TestCase):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", required=True, type=pathlib.Path)
-    SOURCE = parser.parse_args().source
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    parser.add_argument("--results", type=pathlib.Path)
+    given = parser.parse_args()
+    SOURCE = given.source
+    ran = unittest.TextTestRunner(verbosity=2).run(
+        unittest.defaultTestLoader.loadTestsFromTestCase(ScriptTargetsTest))
+    if given.results:
+        inside = "" if ran.wasSuccessful() else '<failure message="see above"/>'
+        given.results.write_text('<testsuites><testsuite name="script_targets"><testcase name="targets" '
+                                 f'status="run">{inside}</testcase></testsuite></testsuites>\n')
+    sys.exit(not ran.wasSuccessful())
