@@ -111,21 +111,6 @@ double Tuner::ExpectedGain(int i) const {
          std::max(1e-3, cost_seconds_[i]);
 }
 
-int Tuner::NeglectedTask(const Member& member) const {
-  int heaviest = -1;
-  double most_ns = 0;
-  for (const auto& [i, count] : member.tasks) {
-    const double ns = tasks_[i].count * searches_[i]->best_ns();
-    if (ns > most_ns) heaviest = i, most_ns = ns;
-  }
-  if (heaviest < 0 || searches_[heaviest]->exhausted()) return -1;
-  const int tried = searches_[heaviest]->proposed();
-  const bool least = std::ranges::all_of(member.tasks, [&](const auto& task) {
-    return task.first == heaviest || searches_[task.first]->proposed() >= tried;
-  });
-  return least && member.tasks.size() > 1 ? heaviest : -1;
-}
-
 int Tuner::PickTask(const Member& member) {
   int best = -1, stalest = -1;
   double most = 0;
@@ -144,7 +129,6 @@ int Tuner::PickTask(const Member& member) {
     reason_ = all_exhausted ? StopReason::kExhausted : StopReason::kNothingExpected;
     return -1;
   }
-  if (const int neglected = NeglectedTask(member); neglected >= 0) return neglected;
   Random random = random_.Fork(static_cast<uint64_t>(attempts_));
   return random.Uniform() < kStaleChance ? stalest : best;
 }

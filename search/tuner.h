@@ -164,9 +164,6 @@ class Tuner {
     int tasks_before = 0;                    ///< of the Tuner
   };
   int PickTask(const Member& member);
-  /// The task with the largest share of the model's time, where it is the one tried least and can
-  /// be tried again; -1: another.
-  int NeglectedTask(const Member& member) const;
   int AddTask(TuningTask task, uint64_t seed);
   absl::Status ReplayProposed(const ProposedEvent& event);
   absl::Status ReplayMember(const MemberEvent& event, const WorkloadOf& workload_of);
