@@ -282,7 +282,7 @@ constexpr std::array kCommands = {
         .example = "hone query resnet18.onnx"},
     CommandSpec{
         .name = "explain",
-        .summary = "Show a task's search space, its best Traces and how the cost models rank them",
+        .summary = "Show a task's search space, its best Traces and how models rank them",
         .description =
             "For a model: for each task the sketches of its search space, what was tried, the best "
             "Trace, and how the analytic model and the log's trees rank it. For one task, named by "

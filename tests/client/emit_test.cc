@@ -145,7 +145,7 @@ TEST_F(EmitTest, SameInputSameBytes) {
 TEST(EmitOptions, UnknownWordIsAUsageError) {
   const ProgramRun run = RunHone({"compile", "x.onnx", "--emit", "so,dll"});
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.err, HasSubstr("there is no \"dll\""));
+  EXPECT_THAT(run.err, HasSubstr("\"dll\" is none of them"));
 }
 
 TEST(EmitOptions, WhatIsEmittedTakesNotThePlaceOfThePackage) {

@@ -91,7 +91,7 @@ TEST_F(InstallationTest, ABuilderWithoutMemoryIsTheMachines) {
   // Without a limit to its address space a SIGKILL may be the builder's own doing.
   if (kSanitized) return;
   hone.SetBuilderScript("kill -KILL $$");
-  ExpectEach(hone, ExitCode::kNoSpace, "the machine killed the builder");
+  ExpectEach(hone, ExitCode::kNoSpace, "the system killed the builder");
 }
 
 TEST_F(InstallationTest, WithoutABuilderItIsNotWhole) {

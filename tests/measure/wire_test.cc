@@ -28,7 +28,7 @@ TEST(WireTest, FrameLayoutIsFixed) {
   // Written out by hand from the comment in wire.h; CRC-32C of "abc" is 0x364b3fb7 (RFC 3720
   // polynomial).
   const std::string expected(
-      "HNW1\x04\x00\x02\x00\x03\x00\x00\x00\xb7\x3f\x4b\x36"
+      "HNW1\x05\x00\x02\x00\x03\x00\x00\x00\xb7\x3f\x4b\x36"
       "abc",
       19);
   EXPECT_EQ(EncodeFrame(FrameType::kBuildReply, "abc"), expected);

@@ -405,7 +405,7 @@ TEST(Primitive, Bind) {
             "    s0#2[v1] = x0[v0 * 8 + v1] * 2.0\n"
             "    sync\n"
             "    s1[v0 * 8 + v1] = s0#2[v1] + 1.0\n");
-  EXPECT_THAT(Loops(kMap, "bind(s1.i0, block.z)"), HasSubstr("no block.z"));
+  EXPECT_THAT(Loops(kMap, "bind(s1.i0, thread.z)"), HasSubstr("no thread.z"));
   EXPECT_THAT(Loops(kMap, "bind(s1.i1, block.x)"), HasSubstr("block loops must stand outermost"));
   EXPECT_THAT(Loops(kMap, "bind(s1.i0, thread.x)\nbind(s1.i1, thread.x)"),
               HasSubstr("two loops around each other are thread.x"));
