@@ -146,7 +146,7 @@ TEST(NarrowWeightsTest, GroupsOfAConvolutionMeetTheirOwnChannels) {
 
 TEST(NarrowWeightsTest, SumsThatLeave32BitsStayInF32) {
   const Layer layer = MatrixLayer(70'000, 1, std::vector<double>(70'000, 1));
-  EXPECT_THAT(WhyNotNarrow(layer, Scheme::kInt8, 1), HasSubstr("may leave 32 bits"));
+  EXPECT_THAT(WhyNotNarrow(layer, Scheme::kInt8, 1), HasSubstr("may overflow 32 bits"));
   EXPECT_EQ(WhyNotNarrow(layer, Scheme::kInt8Weights, 1), "");
   EXPECT_THAT(WhyNotNarrow(layer, Scheme::kInt4Weights, 64), HasSubstr("do not divide"));
   EXPECT_THAT(WhyNotNarrow(MatrixLayer(1, 1, {1e6}), Scheme::kF16, 1), HasSubstr("beyond"));

@@ -217,7 +217,7 @@ TEST_F(QuantiseCommandTest, RefusesBadDataAndSaysWhich) {
 }
 
 TEST_F(QuantiseCommandTest, RefusesOptionsThatDoNotFit) {
-  ExpectRefused({}, "--scheme int8 needs data", 2);
+  ExpectRefused({}, "--scheme int8 needs typical inputs", 2);
   ExpectRefused({"--calibrate", data_, "--keep", "fourth"},
                 "has no layer of that name; it has first");
   ExpectRefused({"--scheme", "int8-weights", "--method", "mse"}, "--method has no meaning", 2);
