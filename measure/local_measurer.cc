@@ -332,9 +332,10 @@ MeasureResult LocalMeasurer::RunOne(const Item& item) {
   bool done = false;
   result.run_ms = RunMs([&] {
     const bool screen = input.kind == MeasureKind::kScreen;
-    done = screen && input.part_ns > 0 && RunPartOf(item, &result);
+    const std::string hook = HookOf(options_.run_hook, input);  // one for both ways
+    done = screen && input.part_ns > 0 && RunPartOf(item, hook, &result);
     if (done) return;
-    error = runner_.Prepare(input, item.built, 0, HookOf(options_.run_hook, input));
+    error = runner_.Prepare(input, item.built, 0, hook);
     if (error.outcome != Outcome::kOk) return;
     TimingPolicy policy = screen ? options_.screen : options_.final;
     policy.incumbent_ns = !screen              ? 0
@@ -355,10 +356,9 @@ MeasureResult LocalMeasurer::RunOne(const Item& item) {
   return result;
 }
 
-bool LocalMeasurer::RunPartOf(const Item& item, MeasureResult* result) {
+bool LocalMeasurer::RunPartOf(const Item& item, const std::string& hook, MeasureResult* result) {
   const MeasureInput& input = item.input;
-  CandidateRunner::OnPart on_part =
-      runner_.TimeOnPart(input, item.built, HookOf(options_.run_hook, input));
+  CandidateRunner::OnPart on_part = runner_.TimeOnPart(input, item.built, hook);
   if (on_part.samples_ns.empty()) return false;
   result->part_ns = MedianNs(on_part.samples_ns);
   const int64_t incumbent_ns = runner_.IncumbentNs(input, item.built);

@@ -120,7 +120,7 @@ class LocalMeasurer final : public Measurer {
   void SetRunning(std::vector<int64_t> ids);
   MeasureResult RunOne(const Item& item);
   /// Screens on a part of the work. True: that is the result.
-  bool RunPartOf(const Item& item, MeasureResult* result);
+  bool RunPartOf(const Item& item, const std::string& hook, MeasureResult* result);
   void LookAtDevice();
   std::vector<ComparedTrace> CompareNow(const Comparison& comparison,
                                         const std::vector<BuiltCandidate>& built);
