@@ -56,7 +56,8 @@ TEST_F(MachineWarningsOfCommands, CompileCountsKernelsThatRestOnNoisyRecords) {
                                           "--device-class", "class-a"};
   EXPECT_THAT(RunHone(words).err, Not(HasSubstr("while other programs ran")));
   Append(trace_, 4000, /*noisy=*/true);
-  EXPECT_THAT(RunHone(words).err, HasSubstr("1 of 3 kernels were measured while other programs ran"));
+  EXPECT_THAT(RunHone(words).err,
+              HasSubstr("1 of 3 kernels were measured while other programs ran"));
   std::vector<std::string> json = words;
   json.push_back("--json");
   int noisy = 0;

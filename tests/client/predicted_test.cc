@@ -83,7 +83,8 @@ TEST_F(PredictedTest, FromModelToPackageWithoutADevice) {
   EXPECT_EQ(Compiled({"--allow-predicted"}), Rungs({{"predicted", 3}}));
   const ProgramRun taken = On("compile", {"--allow-predicted", "-o", package_});
   EXPECT_THAT(taken.out, HasSubstr("3 kernels (3 predicted)"));
-  EXPECT_THAT(taken.err, HasSubstr("3 of 3 kernels have schedules that the analytic model predicted"));
+  EXPECT_THAT(taken.err,
+              HasSubstr("3 of 3 kernels have schedules that the analytic model predicted"));
   EXPECT_NE(*ReadFile(package_), by_default);
   // Which is not what was asked for here.
   const ProgramRun exact =

@@ -330,7 +330,8 @@ TEST_F(TwoModelsTest, AModelThatIsNotFasterKeepsItsDefaults) {
   const ProgramRun compiled = RunHone({"compile", model_, "--target", kTarget, "--device-class",
                                        "class-a", "-o", folder_.Path("m.hone")},
                                       "/dev/null", {"HONE_DB=" + log_});
-  EXPECT_THAT(compiled.out + compiled.err, HasSubstr("keeps its default schedules by a verdict in"));
+  EXPECT_THAT(compiled.out + compiled.err,
+              HasSubstr("keeps its default schedules by a verdict in"));
   EXPECT_THAT(compiled.out + compiled.err, Not(HasSubstr("hone tune")));
 }
 

@@ -107,8 +107,9 @@ TEST_F(TunePlacesTest, TheReadmesFirstTwoCommandsWorkAsTheyStand) {
     const ProgramRun compile = run(line("compile"));
     EXPECT_EQ(compile.exit_code, 0) << compile.err;
     // The log was read: its records serve, or its verdict keeps the defaults of so small a model.
-    EXPECT_THAT(compile.err, AnyOf(MatchesRegex(". of 3 kernels from '.*'.*; --no-log .*\n"),
-                                   MatchesRegex("the model keeps its default schedules by a verdict .*\n")));
+    EXPECT_THAT(compile.err,
+                AnyOf(MatchesRegex(". of 3 kernels from '.*'.*; --no-log .*\n"),
+                      MatchesRegex("the model keeps its default schedules by a verdict .*\n")));
   }
 }
 

@@ -120,7 +120,7 @@ std::vector<BadModel> BadModels() {
          m.Node("Reshape", {"x", "s"}, {"image"});
          graph::SetInt(m.Node("DepthToSpace", {"image"}, {"y"}), "blocksize", int64_t{1} << 32);
        },
-       "blocksize 4294967296 does not fit 6 channels"},
+       "6 channels cannot be divided by blocksize 4294967296 squared"},
       {"AnUnknownValueOfAnAttribute",
        [](OnnxModel& m) {
          m.Ints("s", {4, 6});

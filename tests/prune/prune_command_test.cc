@@ -245,7 +245,8 @@ TEST_F(PruneCommandTest, RefusesWhatDoesNotFitAndSaysWhy) {
   ExpectRefused({"--sparsity", "0.99"}, "--sparsity 0.99 leaves no weight of MatMul second");
   ExpectRefused({"--sparsity", "0.5", "--keep", "fourth"},
                 "has no layer of that name; it has first");
-  ExpectRefused({"--sparsity", "0.5", "--max-drop", "1"}, "--max-drop needs --labels", 2);
+  ExpectRefused({"--sparsity", "0.5", "--max-drop", "1"},
+                "--max-drop needs the right answers: --labels", 2);
   ExpectRefused({"--sparsity", "0.5", "--keep", "first", "--keep", "second", "--keep", "third"},
                 "no layer can be pruned");
   const std::string bad = folder_.Path("bad.npz");

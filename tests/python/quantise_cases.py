@@ -43,7 +43,7 @@ class QuantiseTest(unittest.TestCase):
     def test_bad_calls_say_what_is_wrong(self):
         with self.assertRaisesRegex(hone.BadInput, 'array "y", which is no input'):
             hone.quantize(self.network, {"y": self.x}, output="no.onnx")
-        with self.assertRaisesRegex(hone.UsageError, "int8 needs data"):
+        with self.assertRaisesRegex(hone.UsageError, "int8 needs typical inputs"):
             hone.quantize(self.network, output="no.onnx")
         with self.assertRaisesRegex(hone.UsageError, "data is the path"):
             hone.quantize(self.network, 3, output="no.onnx")

@@ -225,7 +225,8 @@ TEST_F(QuantiseCommandTest, RefusesOptionsThatDoNotFit) {
   ExpectRefused({"--scheme", "int4-weights", "--group", "48"}, "is no power of two", 2);
   ExpectRefused({"--scheme", "int4-weights", "--group", "32"},
                 "MatMul second has sums of 16 terms, which it does not divide");
-  ExpectRefused({"--calibrate", data_, "--max-drop", "1"}, "--max-drop needs --labels", 2);
+  ExpectRefused({"--calibrate", data_, "--max-drop", "1"},
+                "--max-drop needs the right answers: --labels", 2);
   ExpectRefused({"--calibrate", data_, "--keep", "first", "--keep", "second", "--keep", "third"},
                 "no layer can be narrowed");
 }
