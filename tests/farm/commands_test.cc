@@ -206,7 +206,7 @@ TEST_F(QueryTest, ItsLogIsReadThroughTheServer) {
   for (const char* action : {"merge", "compact", "audit"}) {
     const Ran refused = RunToEnd(Hone({"db", action}));
     EXPECT_EQ(refused.code, kExitUsage);
-    EXPECT_THAT(refused.err, HasSubstr(std::string("hone db ") + action + " takes a file"));
+    EXPECT_THAT(refused.err, HasSubstr(std::string("hone db ") + action + " takes a log file"));
   }
   EXPECT_EQ(honed_.Terminate(), 0) << honed_.Said();
   const auto of_file = [&](const char* action) {
