@@ -221,7 +221,7 @@ TEST(RowsTest, EveryPointIsLocated) {
 }
 
 TEST(RowsTest, RefusesWhatNoBlockCanHold) {
-  const auto sketch = RowsOf(Softmax(1, 64, 16384));
+  const auto sketch = RowsOf(Softmax(1, 64, 65536));
   ASSERT_TRUE(sketch.has_value());
   EXPECT_EQ(sketch->rule->Refusal(*sketch, {256, 1, 1}),
             "rows larger than a block's shared memory");
