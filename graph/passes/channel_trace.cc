@@ -93,7 +93,8 @@ class Tracing {
     const Value& own = graph_.values[value];
     if (const auto it = trace_.values.find(value); it != trace_.values.end()) {
       const ChannelPlace& before = it->second;
-      if (before.axis == place.axis && before.inner == place.inner)
+      if (before.axis == place.axis && before.inner == place.inner &&
+          before.ids.size() == place.ids.size())  // one that is broadcast has fewer
         return Unify(before.ids, place.ids);
       End(before.ids, {own.producer, value});
       return End(place.ids, {own.producer, value});
