@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "fmt/format.h"
 
 #include "base/status.h"
@@ -6,10 +8,11 @@
 #include "graph/ops/window.h"
 
 // ConvTranspose as a convolution with stride_h·stride_w·oc channels (one phase for each position of
-// an output pixel inside its stride) and a depth-to-space map. Phase r of an axis sees the taps r,
-// r + stride, …:
-//   phases[n, oc, q, r] = Σ ic, j  x[n, ic, q - j] · w[ic, oc, r + stride·j]
-//   y[n, oc, o]         = phases[n, oc, (o + pad) / stride, (o + pad) mod stride]
+// an output pixel inside its stride) and a depth-to-space map. Phase s of an axis sees every
+// stride-th tap, from (s + pad) mod stride on:
+//   phases[n, oc, q, s] = Σ ic, j  x[n, ic, q + (s + pad) / stride - j]
+//                                  · w[ic, oc, (s + pad) mod stride + stride·j]
+//   y[n, oc, o]         = phases[n, oc, o / stride, o mod stride]
 // With dilation d > 1 the weights are spread first: tap t of the spread kernel is w[t / d] where d
 // divides t.
 namespace hone::graph::ops {
@@ -29,6 +32,9 @@ struct TransposedAxis {
   int64_t dilation = 1;
   int64_t taps = 1;       ///< of one phase
   int64_t positions = 1;  ///< values of q
+
+  /// Where the last phase begins to read, after the first: 0 or 1.
+  int64_t later() const { return (pad_begin % stride + stride - 1) / stride; }
 };
 
 struct Geometry {
@@ -62,7 +68,7 @@ absl::Status SetAxis(TransposedAxis& axis, int64_t pad_end, int64_t output_paddi
   axis.kernel = static_cast<int64_t>(span);
   axis.output = static_cast<int64_t>(output);
   axis.taps = (axis.kernel + axis.stride - 1) / axis.stride;
-  axis.positions = (axis.output - 1 + axis.pad_begin) / axis.stride + 1;
+  axis.positions = (axis.output + axis.stride - 1) / axis.stride;
   return absl::OkStatus();
 }
 
@@ -123,7 +129,8 @@ absl::StatusOr<Types> InferConvTranspose(const OpCall& call) {
   return Types{{dtype, std::move(g.output)}};
 }
 
-/// x with zeros around it, so that q - j stays inside.
+/// x with zeros around it, or without what no phase reads, so that the first one's last tap of q = 0
+/// is at 0.
 int PadInput(WorkloadBuilder& builder, const Geometry& g, int x) {
   Shape shape = builder.tensor(x).shape;
   Exprs at = Axes(shape.size());
@@ -131,9 +138,9 @@ int PadInput(WorkloadBuilder& builder, const Geometry& g, int x) {
   for (size_t i = 0; i < g.axes.size(); ++i) {
     const TransposedAxis& axis = g.axes[i];
     const size_t d = g.layout.first_spatial + i;
-    const int64_t before = axis.taps - 1;
-    shape[d] = before + axis.positions;
-    if (before == 0 && axis.positions <= axis.input) continue;
+    const int64_t before = axis.taps - 1 - axis.pad_begin / axis.stride;
+    shape[d] = axis.taps - 1 + axis.positions + axis.later();
+    if (before == 0 && shape[d] <= axis.input) continue;
     at[d] = at[d] - before;
     const Expr in_range = ir::InRange(at[d], axis.input);
     inside = inside == nullptr ? in_range : ir::And(inside, in_range);
@@ -143,7 +150,8 @@ int PadInput(WorkloadBuilder& builder, const Geometry& g, int x) {
   return builder.AddMap(shape, ir::Select(inside, builder.At(x, at), zero));
 }
 
-/// The weights spread by the dilations and filled with zeros to stride·taps.
+/// The weights spread by the dilations and filled with zeros to stride·taps, phase s at s, s +
+/// stride, …
 int PadWeights(WorkloadBuilder& builder, const Geometry& g, int w) {
   Shape shape = builder.tensor(w).shape;
   Exprs at = Axes(shape.size());
@@ -153,15 +161,21 @@ int PadWeights(WorkloadBuilder& builder, const Geometry& g, int w) {
   };
   for (size_t i = 0; i < g.axes.size(); ++i) {
     const TransposedAxis& axis = g.axes[i];
-    const Expr tap = at[2 + i];
     shape[2 + i] = axis.taps * axis.stride;
+    if (axis.later() > 0) {
+      at[2 + i] = ir::FloorDiv(at[2 + i], axis.stride) * axis.stride +
+                  ir::FloorMod(at[2 + i] + axis.pad_begin % axis.stride, axis.stride);
+    }
+    const Expr tap = at[2 + i];
     if (axis.dilation > 1) {
       require(ir::Binary(ir::BinaryOp::kEq, ir::FloorMod(tap, axis.dilation), ir::Int(0)));
       at[2 + i] = ir::FloorDiv(tap, axis.dilation);
     }
     if (shape[2 + i] != axis.kernel) require(ir::Lt(tap, ir::Int(axis.kernel)));
   }
-  if (inside == nullptr) return w;
+  const auto moved = [](const TransposedAxis& axis) { return axis.later() > 0; };
+  if (inside == nullptr && std::ranges::none_of(g.axes, moved)) return w;
+  if (inside == nullptr) return builder.AddMap(shape, builder.At(w, at));
   const Expr zero = ir::Const(builder.tensor(w).dtype, 0);
   return builder.AddMap(shape, ir::Select(inside, builder.At(w, at), zero));
 }
@@ -202,8 +216,11 @@ int AddPhases(WorkloadBuilder& builder, const Geometry& g, int x, int w, DType a
     const TransposedAxis& axis = g.axes[i];
     const Expr j = ir::Var(tap + static_cast<int>(i));
     const size_t d = g.layout.first_spatial + i;
+    const Expr phase = ir::Var(static_cast<int>(phases) + static_cast<int>(i));
+    if (axis.later() > 0)
+      at_x[d] = at_x[d] + ir::FloorDiv(phase + axis.pad_begin % axis.stride, axis.stride);
     if (axis.taps > 1) at_x[d] = at_x[d] + ir::Int(axis.taps - 1) - j;
-    at_w.push_back(j * axis.stride + ir::Var(static_cast<int>(phases) + static_cast<int>(i)));
+    at_w.push_back(j * axis.stride + phase);
   }
   return builder.AddReduce(
       spatial, reduce, ir::Combiner::kSum,
@@ -222,9 +239,8 @@ absl::StatusOr<Tensors> ExpressConvTranspose(const OpCall& call, WorkloadBuilder
   for (size_t i = 0; i < g.axes.size(); ++i) {
     const TransposedAxis& axis = g.axes[i];
     const size_t d = g.layout.first_spatial + i;
-    const Expr shifted = point[d] + axis.pad_begin;
-    at[d] = ir::FloorDiv(shifted, axis.stride);
-    inside.push_back(ir::FloorMod(shifted, axis.stride));
+    at[d] = ir::FloorDiv(point[d], axis.stride);
+    inside.push_back(ir::FloorMod(point[d], axis.stride));
   }
   if (g.group_axis()) {
     at[g.layout.channel] = ir::FloorMod(point[g.layout.channel], g.group_out);

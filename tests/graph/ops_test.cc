@@ -145,6 +145,16 @@ TEST(OpsTest, TransposedConvolutionHasOnePhasePerStride) {
             "s1: f32[1,4,10] output = s0[i0, i1, i2 // 2, i2 % 2]\n");
 }
 
+TEST(OpsTest, TransposedConvolutionComputesNoMoreThanItsOutput) {
+  for (const int64_t pad : {0, 1, 2, 3}) {
+    const std::string text =
+        Expressed("ConvTranspose", {{"strides", Ints{2}}, {"pads", Ints{pad, pad}}},
+                  {F32({1, 3, 8}), F32({3, 4, 4})});
+    const std::string phases = "f32[1,4," + std::to_string(9 - pad) + ",2] = sum[";
+    EXPECT_THAT(text, ::testing::HasSubstr(phases)) << "padding " << pad;
+  }
+}
+
 TEST(OpsTest, LstmScansOverItsSteps) {
   EXPECT_EQ(Expressed("LSTM", {}, {F32({3, 1, 2}), F32({1, 8, 2}), F32({1, 8, 2})}, 2),
             "workload 1\n"
