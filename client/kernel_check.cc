@@ -336,9 +336,12 @@ absl::StatusOr<KernelCheckReport> CheckKernels(graph::Graph graph, const NamedTe
   if (!ir::HostCanRun(target, &why)) return absl::FailedPreconditionError(why);
   compiler::KernelEvaluator evaluator(builder);
   HONE_RETURN_IF_ERROR(graph::RunPipeline(graph, evaluator, target).status());
-  HONE_ASSIGN_OR_RETURN(std::vector<graph::Group> groups, graph::GroupNodes(graph, target));
-  HONE_ASSIGN_OR_RETURN(groups, compiler::JoinCascades(graph, groups, target, options.cascades));
-  HONE_ASSIGN_OR_RETURN(compiler::ModelSteps model, compiler::MakeSteps(std::move(graph), groups));
+  HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> groups, graph::GroupNodes(graph, target));
+  HONE_ASSIGN_OR_RETURN(
+      const compiler::Cascades cascades,
+      compiler::JoinCascades(graph, groups, target, options.cascades, traces));
+  HONE_ASSIGN_OR_RETURN(compiler::ModelSteps model,
+                        compiler::MakeSteps(std::move(graph), cascades.groups));
   compiler::PlaceConcats(model);
   HONE_ASSIGN_OR_RETURN(const std::vector<compiler::FoundTrace> found,
                         compiler::LookUpTraces(model.kernels, target, traces));

@@ -166,6 +166,12 @@ absl::StatusOr<compiler::KnownCascades> LogTraceSource::FindCascadeRun(
   return compiler::KnownCascades{run, SaidOf(*verdict)};
 }
 
+absl::StatusOr<double> LogTraceSource::FindNs(const ir::Workload& workload, const std::string& hash,
+                                              const ir::Target& target) {
+  HONE_ASSIGN_OR_RETURN(const LogAnswer answer, Look(workload, hash, target));
+  return answer.found.rung == db::RungName(db::Rung::kExact) ? answer.median_ns : 0;
+}
+
 void LogTraceSource::EndLookUps() { scope_.reset(); }
 
 absl::Status LogTraceSource::SetThreads(const db::RankedRecord& record, LogAnswer& answer) {

@@ -50,6 +50,9 @@ class LogTraceSource final : public compiler::TraceSource {
   absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
                                             const ir::Target& target) override;
 
+  absl::StatusOr<double> FindNs(const ir::Workload& workload, const std::string& hash,
+                                const ir::Target& target) override;
+
   /// What `hone tune` measured of the model's batch, if it did.
   absl::StatusOr<compiler::KnownBatch> FindBatch(const std::vector<compiler::ModelKernel>& together,
                                                  const ir::Target& target) override;

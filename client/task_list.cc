@@ -20,7 +20,8 @@ std::string TaskListText(std::vector<ListedTask> tasks, size_t cells, size_t mos
   const size_t shown = tasks.size() <= most_lines ? tasks.size() : most_lines - 1;
   std::string text;
   for (size_t i = 0; i < shown; ++i) {
-    const std::string count = fmt::format("  x{:<3} ", tasks[i].count);
+    const std::string count = fmt::format(
+        "  {:<4} ", tasks[i].count > 0 ? fmt::format("x{}", tasks[i].count) : "-");
     const std::string flop = fmt::format("  {:.1f} MFLOP\n", tasks[i].flop * 1e-6);
     const size_t used = count.size() + flop.size() - 1;
     const size_t room = std::max(cells, used + kShortestName) - used;

@@ -41,7 +41,7 @@ std::string TaskLine(const TaskRow& row, bool space, size_t cells) {
   if (!failures.empty()) failures = "  (" + failures + ")";
   std::string line = fmt::format("{:>11} {:>9} {:>9} {:>6}", best, gain, share, row.trials);
   if (space) line += fmt::format(" {:>7}", row.space);
-  line += fmt::format("  x{:<3} ", row.count);
+  line += fmt::format("  {:<4} ", row.count > 0 ? fmt::format("x{}", row.count) : "-");
   // A name is known by its beginning; what failed is not.
   const size_t used = line.size() + failures.size();
   const size_t room = cells > used ? cells - used : 0;
@@ -92,10 +92,11 @@ std::string ProgressText(const TuneBudget& budget, const TuneSoFar& so_far,
 
 std::string KernelsText(const std::vector<TaskRow>& rows) {
   double default_ns = 0, best_ns = 0;
-  size_t known = 0;
+  size_t known = 0, all = 0;
   bool defaults = true;
   for (const TaskRow& row : rows) {
-    if (row.best_ns <= 0) continue;
+    all += row.count > 0;
+    if (row.best_ns <= 0 || row.count == 0) continue;
     ++known;
     defaults = defaults && row.default_ns > 0;
     default_ns += row.count * row.default_ns;
@@ -106,7 +107,7 @@ std::string KernelsText(const std::vector<TaskRow>& rows) {
       defaults ? fmt::format("{:.3f} ms", default_ns * 1e-6) : std::string("-");
   std::string text =
       fmt::format("kernels {} by default, {:.3f} ms now", by_default, best_ns * 1e-6);
-  if (known < rows.size()) text += fmt::format(" (sum of {} of {} kernels)", known, rows.size());
+  if (known < all) text += fmt::format(" (sum of {} of {} kernels)", known, all);
   return text;
 }
 

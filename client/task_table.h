@@ -15,7 +15,7 @@ namespace hone::client {
 /// How the search for one kernel stands, with a server or without.
 struct TaskRow {
   std::string name;
-  int count = 1;                                     ///< in the model
+  int count = 1;                                     ///< in the model; 0: run the other way
   double default_ns = 0, best_ns = 0, bound_ns = 0;  ///< 0: unknown
   bool compared = false;  ///< default and best ran in turns: their ratio means something
   int64_t trials = 0;

@@ -81,6 +81,7 @@ ordered_json TasksJson(const std::vector<search::TuningTask>& tasks) {
   auto list = ordered_json::array();
   for (const search::TuningTask& task : tasks) {
     list.push_back({{"workload", task.hash.ToHex()}, {"name", task.name}, {"count", task.count}});
+    if (task.other_count > 0) list.back()["other_count"] = task.other_count;
   }
   return list;
 }
@@ -146,14 +147,15 @@ absl::Status Tuning::Prepare() {
   if (!context_.json()) context_.err << EmptyInputsNote(arguments_, InputsOf(graph));
   measure::BuilderClient builder(LocalBuilder(arguments_, context_.environment), clock_);
   const std::unique_ptr<compiler::TraceSource> known = KnownOfBatches();
-  auto steps = compiler::ExtractSteps(std::move(graph), target_.text, builder,
-                                      ReadBatch(arguments_), ReadCascades(arguments_), *known);
-  if (!steps.ok()) return CompileError(steps.status());
-  way_ = TunedWay::Of(*steps, ReadBatch(arguments_), ReadCascades(arguments_));
+  auto ways = compiler::ExtractWays(std::move(graph), target_.text, builder, ReadBatch(arguments_),
+                                    ReadCascades(arguments_), *known);
+  if (!ways.ok()) return CompileError(ways.status());
+  way_ = TunedWay::Of(ways->steps, ReadBatch(arguments_), ReadCascades(arguments_));
   std::vector<const ir::Workload*> workloads;
-  for (const compiler::ModelKernel& kernel : steps->kernels) workloads.push_back(&kernel.workload);
+  for (const compiler::ModelKernel& kernel : ways->steps.kernels)
+    workloads.push_back(&kernel.workload);
   target_ = ir::NarrowedTo(target_, workloads);
-  tasks_ = MakeTasks(std::move(steps->kernels), target_);
+  tasks_ = MakeTasks(std::move(ways->steps.kernels), std::move(ways->others), target_);
   if (predicted_) {
     const db::Device device = db::PredictedDevice(target_.text);
     host_.device_class = device.device_class;

@@ -28,7 +28,7 @@ std::vector<TaskRow> RowsOf(const TuneView& view, bool tell_space) {
   for (int i = 0; i < view.session.tuner().num_tasks(); ++i) {
     const TaskSearch& s = view.session.tuner().search(i);
     const TuningTask& t = view.session.tuner().task(i);
-    rows.push_back({.name = t.name,
+    rows.push_back({.name = t.count > 0 ? t.name : t.name + " (the other way)",
                     .count = t.count,
                     .default_ns = s.default_ns(),
                     .best_ns = s.best_ns(),
@@ -73,6 +73,7 @@ ordered_json TaskJson(const TuneView& view, int i) {
   ordered_json object = {{"workload", t.hash.ToHex()},
                          {"name", t.name},
                          {"count", t.count},
+                         {"other_count", t.other_count},
                          {"default_us", s.default_ns() * 1e-3},
                          {"best_us", s.best_ns() * 1e-3},
                          {"roofline_share", nullptr},

@@ -42,9 +42,9 @@ absl::StatusOr<ModelSteps> WithCascades(MadeSteps made, const ir::Target& target
   HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> groups,
                         graph::GroupNodes(made.graph, target));
   const CascadeRun wanted = asked == CascadeRun::kAll ? CascadeRun::kAll : CascadeRun::kOn;
-  HONE_ASSIGN_OR_RETURN(const std::vector<graph::Group> joined,
-                        JoinCascades(made.graph, groups, target, wanted));
-  CascadeChoice choice{.possible = CountCascades(groups, joined)};
+  HONE_ASSIGN_OR_RETURN(const Cascades joined,
+                        JoinCascades(made.graph, groups, target, wanted, traces));
+  CascadeChoice choice{.possible = joined.possible};
   if (choice.possible == 0) return std::move(made.steps);
   KnownCascades known{asked, "as --cascades says"};
   if (asked == CascadeRun::kAuto) {
@@ -56,12 +56,12 @@ absl::StatusOr<ModelSteps> WithCascades(MadeSteps made, const ir::Target& target
   ModelSteps* chosen = &made.steps;
   std::optional<ModelSteps> cascaded;
   if (known.run != CascadeRun::kAuto && known.run != CascadeRun::kOff) {
-    HONE_ASSIGN_OR_RETURN(cascaded, StepsOf(std::move(made.graph), joined));
+    HONE_ASSIGN_OR_RETURN(cascaded, StepsOf(std::move(made.graph), joined.groups));
     cascaded->images = made.steps.images;
     cascaded->batch = std::move(made.steps.batch);
     for (ModelKernel& kernel : cascaded->kernels)
       kernel.count *= static_cast<int>(cascaded->images);
-    choice.joined = choice.possible;
+    choice.joined = joined.joined;
     chosen = &*cascaded;
   }
   chosen->cascades = std::move(choice);

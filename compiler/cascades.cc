@@ -35,15 +35,17 @@ struct Chain {
 
 class Joiner {
  public:
-  Joiner(const graph::Graph& graph, const std::vector<Group>& groups, const ir::Target& target)
+  Joiner(const graph::Graph& graph, const std::vector<Group>& groups, const ir::Target& target,
+         TraceSource& traces)
       : graph_(graph),
         groups_(groups),
         target_(target),
+        traces_(traces),
         limits_(graph::LimitsOfKinds().Of(target).Of(target)),
         readers_(graph.Readers()) {}
 
-  absl::StatusOr<std::vector<Group>> Run(CascadeRun run) {
-    if (run != CascadeRun::kAll && limits_.near_bytes == 0) return groups_;
+  absl::StatusOr<Cascades> Run(CascadeRun run) {
+    if (run != CascadeRun::kAll && limits_.near_bytes == 0) return Cascades{groups_};
     all_ = run == CascadeRun::kAll;
     chain_of_.resize(groups_.size());
     std::iota(chain_of_.begin(), chain_of_.end(), 0);
@@ -52,7 +54,9 @@ class Joiner {
       if (!all_ && link.bytes < limits_.near_bytes / kLeastPart) break;
       HONE_RETURN_IF_ERROR(TryJoin(link));
     }
-    return Joined();
+    const int possible = NumJoined();
+    if (!all_) HONE_RETURN_IF_ERROR(TakeApartWhatLoses());
+    return Cascades{Joined(), possible, NumJoined()};
   }
 
  private:
@@ -123,6 +127,30 @@ class Joiner {
     return absl::OkStatus();
   }
 
+  // Nominal times are the target's; where all the kernels in question were measured, those count.
+  absl::Status TakeApartWhatLoses() {
+    for (size_t c = 0; c < chains_.size(); ++c) {
+      const std::vector<int> groups = chains_[c].groups;
+      if (groups.size() < 2) continue;
+      HONE_ASSIGN_OR_RETURN(const double joined_ns, MeasuredNs(chains_[c]));
+      double apart_ns = 0;
+      bool known = joined_ns > 0;
+      for (size_t k = 0; known && k < groups.size(); ++k) {
+        HONE_ASSIGN_OR_RETURN(const double ns, MeasuredNs({{groups[k]}, {}}));
+        known = ns > 0;
+        apart_ns += ns;
+      }
+      if (!known || joined_ns <= apart_ns) continue;
+      for (const int g : groups) chains_[static_cast<size_t>(g)].groups = {g};
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<double> MeasuredNs(const Chain& chain) const {
+    HONE_ASSIGN_OR_RETURN(const graph::GroupWorkload made, Made(chain));
+    return traces_.FindNs(made.workload, ir::StructuralHash(made.workload).ToHex(), target_);
+  }
+
   absl::StatusOr<graph::GroupWorkload> Made(const Chain& chain) const {
     return graph::BuildWorkload(graph_, readers_, GroupOf(chain));
   }
@@ -157,6 +185,11 @@ class Joiner {
                     far / limits_.far_bytes_per_ns);
   }
 
+  int NumJoined() const {
+    return static_cast<int>(
+        std::ranges::count_if(chains_, [](const Chain& chain) { return chain.groups.size() > 1; }));
+  }
+
   std::vector<Group> Joined() const {
     std::vector<std::pair<int, const Chain*>> order;
     for (const Chain& chain : chains_) {
@@ -174,6 +207,7 @@ class Joiner {
   const graph::Graph& graph_;
   const std::vector<Group>& groups_;
   const ir::Target& target_;
+  TraceSource& traces_;
   const graph::GroupLimits limits_;
   bool all_ = false;
   const std::vector<std::vector<graph::NodeId>> readers_;
@@ -184,19 +218,11 @@ class Joiner {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Group>> JoinCascades(const graph::Graph& graph,
-                                                const std::vector<Group>& groups,
-                                                const ir::Target& target, CascadeRun run) {
-  if (run != CascadeRun::kOn && run != CascadeRun::kAll) return groups;
-  return Joiner(graph, groups, target).Run(run);
-}
-
-int CountCascades(const std::vector<Group>& groups, const std::vector<Group>& joined) {
-  std::map<graph::NodeId, size_t> sizes;
-  for (const Group& group : groups) sizes[group.nodes.front()] = group.nodes.size();
-  return static_cast<int>(std::ranges::count_if(joined, [&](const Group& group) {
-    return sizes.at(group.nodes.front()) != group.nodes.size();
-  }));
+absl::StatusOr<Cascades> JoinCascades(const graph::Graph& graph, const std::vector<Group>& groups,
+                                      const ir::Target& target, CascadeRun run,
+                                      TraceSource& traces) {
+  if (run != CascadeRun::kOn && run != CascadeRun::kAll) return Cascades{groups};
+  return Joiner(graph, groups, target, traces).Run(run);
 }
 
 }  // namespace hone::compiler

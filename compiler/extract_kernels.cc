@@ -1,5 +1,7 @@
 #include "compiler/extract_kernels.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/status.h"
@@ -9,15 +11,49 @@
 
 namespace hone::compiler {
 
-absl::StatusOr<ModelSteps> ExtractSteps(graph::Graph graph, const std::string& target_text,
-                                        measure::BuilderClient& builder, BatchRun batch,
-                                        CascadeRun cascades, TraceSource& traces) {
+namespace {
+
+struct Compiled {
+  graph::Graph graph;  ///< after its passes
   ir::Target target;
+};
+
+absl::StatusOr<Compiled> RunPasses(graph::Graph graph, const std::string& target_text,
+                                   measure::BuilderClient& builder) {
+  Compiled compiled{.graph = std::move(graph), .target = {}};
   std::string error;
-  if (!ir::ParseTarget(target_text, &target, &error)) return absl::InvalidArgumentError(error);
+  if (!ir::ParseTarget(target_text, &compiled.target, &error))
+    return absl::InvalidArgumentError(error);
   KernelEvaluator evaluator(builder);
-  HONE_RETURN_IF_ERROR(graph::RunPipeline(graph, evaluator, target).status());
-  return MakeSteps(std::move(graph), target, batch, cascades, traces);
+  HONE_RETURN_IF_ERROR(graph::RunPipeline(compiled.graph, evaluator, compiled.target).status());
+  return compiled;
+}
+
+}  // namespace
+
+absl::StatusOr<ModelWays> ExtractWays(graph::Graph graph, const std::string& target_text,
+                                      measure::BuilderClient& builder, BatchRun batch,
+                                      CascadeRun cascades, TraceSource& traces) {
+  HONE_ASSIGN_OR_RETURN(const Compiled compiled, RunPasses(std::move(graph), target_text, builder));
+  const auto steps_of = [&](BatchRun images, CascadeRun chains) {
+    return MakeSteps(compiled.graph, compiled.target, images, chains, traces);
+  };
+  ModelWays ways;
+  HONE_ASSIGN_OR_RETURN(ways.steps, steps_of(batch, cascades));
+  const auto add = [&](ModelSteps steps) { std::ranges::move(steps.kernels, std::back_inserter(ways.others)); };
+  const BatchRun now = ways.steps.images > 1 ? BatchRun::kEach : BatchRun::kTogether;
+  const BatchChoice& images = ways.steps.batch;
+  if (batch == BatchRun::kAuto && !images.together.empty() && !images.judged) {
+    const BatchRun other = now == BatchRun::kEach ? BatchRun::kTogether : BatchRun::kEach;
+    HONE_ASSIGN_OR_RETURN(ModelSteps steps, steps_of(other, CascadeRun::kOff));
+    add(std::move(steps));
+  }
+  const CascadeChoice& chains = ways.steps.cascades;
+  if (cascades == CascadeRun::kAuto && !chains.apart.empty() && !chains.judged) {
+    HONE_ASSIGN_OR_RETURN(ModelSteps steps, steps_of(now, CascadeRun::kOn));
+    add(std::move(steps));
+  }
+  return ways;
 }
 
 absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph,
@@ -26,9 +62,10 @@ absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph,
                                                         BatchRun batch, CascadeRun cascades,
                                                         TraceSource* known) {
   DefaultTraceSource nothing;
+  HONE_ASSIGN_OR_RETURN(Compiled compiled, RunPasses(std::move(graph), target, builder));
   HONE_ASSIGN_OR_RETURN(ModelSteps steps,
-                        ExtractSteps(std::move(graph), target, builder, batch, cascades,
-                                     known != nullptr ? *known : nothing));
+                        MakeSteps(std::move(compiled.graph), compiled.target, batch, cascades,
+                                  known != nullptr ? *known : nothing));
   return std::move(steps.kernels);
 }
 

@@ -11,14 +11,21 @@
 
 namespace hone::compiler {
 
-/// The steps of a model as CompileModel would make them for this target and from these schedules,
-/// of which only FindBatch and FindCascadeRun are asked; no code is made for the target. Errors as
-/// CompileModel's.
-absl::StatusOr<ModelSteps> ExtractSteps(graph::Graph graph, const std::string& target,
-                                        measure::BuilderClient& builder, BatchRun batch,
-                                        CascadeRun cascades, TraceSource& traces);
+/// A model as it runs now, and the kernels of the ways of running it that nobody has compared yet.
+struct ModelWays {
+  ModelSteps steps;
+  std::vector<ModelKernel> others;  ///< may have Workloads of `steps` and the same one twice
+};
 
-/// The distinct Workloads of those, with how often each occurs; `known` null: nothing is known.
+/// The steps of a model as CompileModel would make them for this target and from these schedules,
+/// of which all but Find are asked; no code is made for the target. Where the batch or the chains
+/// of layers may run either way, kAuto was asked for and `traces` does not know, `others` are the
+/// kernels of the other way. Errors as CompileModel's.
+absl::StatusOr<ModelWays> ExtractWays(graph::Graph graph, const std::string& target,
+                                      measure::BuilderClient& builder, BatchRun batch,
+                                      CascadeRun cascades, TraceSource& traces);
+
+/// The distinct Workloads of its steps, with how often each occurs; `known` null: nothing is known.
 absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph,
                                                         const std::string& target,
                                                         measure::BuilderClient& builder,

@@ -102,6 +102,14 @@ class TraceSource {
   virtual absl::StatusOr<FoundTrace> Find(const ir::Workload& workload, const std::string& hash,
                                           const ir::Target& target) = 0;
 
+  /// The best time that was measured of a run of the Workload on just this target, ns; 0: none.
+  /// Errors as Find's.
+  virtual absl::StatusOr<double> FindNs(const ir::Workload& /*workload*/,
+                                        const std::string& /*hash*/,
+                                        const ir::Target& /*target*/) {
+    return 0;
+  }
+
   /// All kernels of a model were looked up: what was held for one state of a log (a read
   /// transaction) is let go before anything is built. Find may follow, on a newer state.
   virtual void EndLookUps() {}

@@ -77,8 +77,9 @@ std::string Tuner::Fingerprint() const {
   std::string text;
   for (size_t i = 0; i < tasks_.size(); ++i) {
     if (!searches_[i]) continue;
-    text += fmt::format("{} {} {}\n", tasks_[i].hash.ToHex(), tasks_[i].count,
+    text += fmt::format("{} {} {}", tasks_[i].hash.ToHex(), tasks_[i].count,
                         searches_[i]->space().hash());
+    text += tasks_[i].other_count > 0 ? fmt::format(" {}\n", tasks_[i].other_count) : "\n";
   }
   return HashBytes(text).ToHex();
 }
@@ -107,8 +108,25 @@ double Tuner::ExpectedGain(int i) const {
   const double slope = window ? (h[h.size() - 1 - window] - best) / static_cast<double>(window) : 0;
   const double trials = static_cast<double>(h.size()) + under_way;
   const double forward = std::min(left, best / (trials + 1));
-  return tasks_[i].count * (0.2 * slope / (1 + under_way / kBatch) + 0.8 * forward) /
+  return tasks_[i].weight() * (0.2 * slope / (1 + under_way / kBatch) + 0.8 * forward) /
          std::max(1e-3, cost_seconds_[i]);
+}
+
+int Tuner::NeglectedBy(int next, const Member& member) const {
+  int heaviest = -1;
+  double most_ns = 0;
+  for (const auto& [i, count] : member.tasks) {
+    const double ns = tasks_[i].weight() * searches_[i]->best_ns();
+    if (ns > most_ns) heaviest = i, most_ns = ns;
+  }
+  if (heaviest < 0 || heaviest == next) return -1;
+  if (searches_[heaviest]->exhausted() || searches_[heaviest]->settled()) return -1;
+  const int tried = searches_[heaviest]->proposed();
+  const bool least = std::ranges::all_of(member.tasks, [&](const auto& task) {
+    const int more = task.first == next ? kBatch : 0;
+    return task.first == heaviest || searches_[task.first]->proposed() + more > tried;
+  });
+  return least ? heaviest : -1;
 }
 
 int Tuner::PickTask(const Member& member) {
@@ -121,7 +139,7 @@ int Tuner::PickTask(const Member& member) {
     if (searches_[i]->settled()) continue;
     double g = ExpectedGain(i);
     // Among tasks that never ran the one that occurs most and costs most goes first.
-    if (last_batch_[i] < 0) g = 1e30 * (1 + tasks_[i].count * tasks_[i].flop);
+    if (last_batch_[i] < 0) g = 1e30 * (1 + tasks_[i].weight() * tasks_[i].flop);
     if (best < 0 || g > most) best = i, most = g;
     if (stalest < 0 || last_batch_[i] < last_batch_[stalest]) stalest = i;
   }
@@ -130,7 +148,9 @@ int Tuner::PickTask(const Member& member) {
     return -1;
   }
   Random random = random_.Fork(static_cast<uint64_t>(attempts_));
-  return random.Uniform() < kStaleChance ? stalest : best;
+  const int next = random.Uniform() < kStaleChance ? stalest : best;
+  const int neglected = NeglectedBy(next, member);
+  return neglected < 0 ? next : neglected;
 }
 
 std::vector<Tuner::Proposal> Tuner::Propose(int n, const Hash128& id) {

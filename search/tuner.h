@@ -164,6 +164,9 @@ class Tuner {
     int tasks_before = 0;                    ///< of the Tuner
   };
   int PickTask(const Member& member);
+  /// The task with the largest share of the model's time, where it would be the one tried least
+  /// after a batch of `next` and more is expected of it; -1: another, or none has a time.
+  int NeglectedBy(int next, const Member& member) const;
   int AddTask(TuningTask task, uint64_t seed);
   absl::Status ReplayProposed(const ProposedEvent& event);
   absl::Status ReplayMember(const MemberEvent& event, const WorkloadOf& workload_of);

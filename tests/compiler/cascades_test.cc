@@ -12,6 +12,7 @@
 #include "base/core/clock.h"
 #include "compiler/compile_model.h"
 #include "ir/target.h"
+#include "ir/text.h"
 #include "tests/compiler/graph_maker.h"
 #include "tests/compiler/graph_oracle.h"
 #include "tests/test_paths.h"
@@ -141,6 +142,43 @@ TEST_F(CascadesTest, LargeTensorsAreJoinedAsWasMeasured) {
   EXPECT_LT(joined.report.arena_bytes, apart.report.arena_bytes / 2);
   const CompiledModel off = Compile(graph, CascadeRun::kOff, measured);
   EXPECT_EQ(Bytes(off), Bytes(apart)) << "by hand";
+}
+
+/// Times of kernels as a log has them: those whose text has `slow` take long, one that has
+/// `unknown` was not measured.
+class TimedKernels final : public TraceSource {
+ public:
+  TimedKernels(std::string slow, std::string unknown)
+      : slow_(std::move(slow)), unknown_(std::move(unknown)) {}
+  absl::StatusOr<double> FindNs(const ir::Workload& workload, const std::string&,
+                                const ir::Target&) override {
+    const std::string text = ir::ToText(workload);
+    const auto has = [&](const std::string& part) {
+      return !part.empty() && text.find(part) != std::string::npos;
+    };
+    if (has(unknown_)) return 0;
+    const bool chain = workload.stages.size() > 6;
+    return chain ? (has(slow_) ? 31 : 29) : 10;
+  }
+  absl::StatusOr<FoundTrace> Find(const ir::Workload&, const std::string&,
+                                  const ir::Target&) override {
+    return FoundTrace{.rung = "default"};
+  }
+
+ private:
+  const std::string slow_, unknown_;
+};
+
+TEST_F(CascadesTest, AChainThatWasMeasuredToLoseStaysApart) {
+  const Graph graph = Residuals(512);
+  const std::string first = ",48]", second = ",64]";  // channels between the layers
+  TimedKernels one(first, ""), unknown(first, "x1: f32[16,48,1,1]");
+  const CompiledModel joined = Compile(graph, CascadeRun::kOn, one);
+  EXPECT_EQ(joined.report.cascades.possible, 2);
+  EXPECT_EQ(joined.report.cascades.joined, 1) << second << " stays";
+  EXPECT_EQ(Compile(graph, CascadeRun::kOn, unknown).report.cascades.joined, 2)
+      << "without the time of a layer nothing is known of its chain";
+  EXPECT_EQ(Compile(graph, CascadeRun::kAll, one).report.cascades.joined, 2) << "all is all";
 }
 
 TEST_F(CascadesTest, ImagesOneAfterTheOtherAreJoinedToo) {

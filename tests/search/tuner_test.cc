@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 
 #include "gtest/gtest.h"
 
@@ -70,6 +71,17 @@ TEST(TunerTest, ASmallSpaceIsMeasuredToItsEnd) {
     best = std::min(best, LandscapeNs(schedule::ToText(*trace)));
   }
   EXPECT_EQ(tuner.search(0).best_ns(), best);
+}
+
+TEST(TunerTest, TheOtherWayIsSearchedButCountsNothing) {
+  std::vector<TuningTask> tasks = TwoTasks();
+  tasks[1].other_count = std::exchange(tasks[1].count, 0);
+  Tuner tuner(tasks, TestTarget(), {.seed = 1});
+  Steps(tuner, 60);
+  EXPECT_GT(tuner.search(1).trials(), 8) << "more than a batch";
+  EXPECT_EQ(tuner.TotalNs(true), tasks[0].count * tuner.search(0).best_ns());
+  tasks[1].other_count += 1;
+  EXPECT_NE(Tuner(tasks, TestTarget(), {.seed = 1}).Fingerprint(), tuner.Fingerprint());
 }
 
 TEST(TunerTest, AReplayedTunerProposesWhatTheFirstOneWould) {
@@ -187,6 +199,34 @@ TEST(TunerTest, NoTaskStarvesWhileResultsAreUnderWay) {
   }
   EXPECT_EQ(met.size(), 60U);
   for (const auto& [task, n] : met) EXPECT_LE(n, 60) << "task " << task;
+}
+
+// However near its bound a heavy task is, and however much longer its candidates take: it is never
+// the one that was tried least, once each has its default's time.
+TEST(TunerTest, TheTaskWithTheLargestShareOfTheTimeIsNeverTheOneTriedLeast) {
+  for (uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    SCOPED_TRACE(seed);
+    const int heavy = static_cast<int>(seed % 3);
+    std::vector<TuningTask> tasks;
+    for (int i = 0; i < 3; ++i) {
+      tasks.push_back(TwoTasks()[1]);
+      tasks.back().hash.high = static_cast<uint64_t>(i);
+      if (i == heavy) tasks.back().bound_ns = 1e9;
+    }
+    Tuner tuner(std::move(tasks), TestTarget(), {.seed = seed});
+    for (int step = 0; step < 12 && !tuner.search(heavy).settled(); ++step) {
+      for (const auto& p : tuner.Propose(step == 0 ? 3 : 16)) {
+        const bool is_heavy = p.task == heavy;
+        const double ns = is_heavy ? 1e9 : LandscapeNs(p.trace);
+        tuner.Result(p.attempt, measure::Outcome::kOk, ns, is_heavy ? 2.0 : 0.02);
+      }
+      const int tried = tuner.search(heavy).trials();
+      const int others =
+          std::min(tuner.search((heavy + 1) % 3).trials(), tuner.search((heavy + 2) % 3).trials());
+      EXPECT_GE(tried, others) << "step " << step;
+    }
+    EXPECT_GT(tuner.search(heavy).trials(), 16);
+  }
 }
 
 TEST(TunerTest, ImportedPointsAreProposedFirstAndReplayed) {
