@@ -22,6 +22,7 @@
 #include "bench/kernel_cases.h"
 #include "bench/kernel_run.h"
 #include "bench/task_tuning.h"
+#include "db/memory_database.h"
 #include "ir/cpu/cpu_target.h"
 #include "ir/text.h"
 #include "measure/helper_check.h"
@@ -130,9 +131,10 @@ absl::StatusOr<std::vector<MeasuredTrace>> FindTraces(const ir::Workload& worklo
   measure::LocalMeasurerOptions measurer = MeasurerOptionsFor(target);
   // The comparison below repeats one kernel, whose constants stay where they fit.
   measurer.screen.cold_constants = false;
+  db::MemoryDatabase log;
   HONE_ASSIGN_OR_RETURN(TunedTask tuned,
                         TuneTask(std::make_shared<const ir::Workload>(workload), target, measurer,
-                                 options.trials, options.seed, clock));
+                                 {.trials = options.trials, .seed = options.seed}, log, clock));
   result->trials = tuned.trials;
   result->search_seconds = tuned.search_seconds;
   return std::move(tuned.best_first);

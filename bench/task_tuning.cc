@@ -6,7 +6,6 @@
 #include "base/core/cpu.h"
 #include "base/status.h"
 #include "base/versions.h"
-#include "db/memory_database.h"
 #include "measure/device.h"
 #include "search/tuning_session.h"
 
@@ -24,41 +23,48 @@ measure::LocalMeasurerOptions MeasurerOptionsFor(const ir::Target& target) {
 
 absl::StatusOr<TunedTask> TuneTask(std::shared_ptr<const ir::Workload> workload,
                                    const ir::Target& target,
-                                   const measure::LocalMeasurerOptions& options, int64_t trials,
-                                   uint64_t seed, const MonotonicClock& clock) {
+                                   const measure::LocalMeasurerOptions& measuring,
+                                   const TaskTuningOptions& options, db::Database& log,
+                                   const MonotonicClock& clock) {
   const SystemWallClock wall_clock;
   std::atomic<bool> searched = false;
   search::SessionOptions session_options;
   session_options.request = "bench";
-  session_options.seed = seed;
-  session_options.trials = trials;
+  session_options.seed = options.seed;
+  session_options.trials = options.trials;
+  session_options.train = options.trees;
   session_options.seconds = 0;
   session_options.target = target;
   HONE_ASSIGN_OR_RETURN(const measure::HostDevice host,
-                        measure::DescribeDevice(options.runner.device));
+                        measure::DescribeDevice(measuring.runner.device));
   session_options.device = {host.device_class, host.fingerprint};
   session_options.builder_version = std::to_string(kBuilderVersion);
   session_options.interrupted = &searched;  // the search's end is the end
   search::TuningTask task = search::TaskOf(std::move(workload), target);
   task.name = "bench";
 
-  db::MemoryDatabase log;
   TunedTask out;
-  measure::LocalMeasurer measurer(options, clock);
+  measure::LocalMeasurer measurer(measuring, clock);
   search::TuningSession session(log, measurer, clock, wall_clock, std::move(session_options));
   const int64_t start_ns = clock.NowNs();
   HONE_RETURN_IF_ERROR(session.Start({std::move(task)}));
   HONE_RETURN_IF_ERROR(session.Run([&](const search::TuningSession& s) {
     const search::TaskSearch& one = s.tuner().search(0);
-    if (s.tuner().answered() >= trials || (one.exhausted() && s.tuner().open() == 0))
+    while (out.best_at.size() < options.checkpoints.size() &&
+           one.trials() >= options.checkpoints[out.best_at.size()]) {
+      const auto trace = one.space().TraceOf(one.best().value_or(one.space().DefaultId()));
+      out.best_at.push_back(trace.ok() ? schedule::ToText(*trace) : "");
+    }
+    if (s.tuner().answered() >= options.trials || (one.exhausted() && s.tuner().open() == 0))
       searched = true;
   }));
   out.search_seconds = static_cast<double>(clock.NowNs() - start_ns) * 1e-9;
   out.reference_seconds = static_cast<double>(measurer.reference_ns()) * 1e-9;
   const search::TaskSearch& one = session.tuner().search(0);
   out.trials = one.trials();
+  out.history = one.history();
   out.default_ns = one.default_ns();
-  HONE_RETURN_IF_ERROR(log.ScanRecords({}, [&](const db::RankedRecord& r) {
+  HONE_RETURN_IF_ERROR(log.ScanRecords({.session = session.id()}, [&](const db::RankedRecord& r) {
     const std::optional<uint64_t> id = one.space().Locate(r.record.trace);
     const schedule::Space& space = one.space();
     out.best_first.push_back(

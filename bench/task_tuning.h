@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 
 #include "base/core/clock.h"
+#include "db/database.h"
 #include "ir/target.h"
 #include "ir/workload.h"
 #include "measure/local_measurer.h"
@@ -21,23 +22,35 @@ struct MeasuredTrace {
   double median_ns = 0;
 };
 
-/// What a search of one Workload from an empty log found.
+/// What a search of one Workload found.
 struct TunedTask {
   std::vector<MeasuredTrace> best_first;
   int64_t trials = 0;
   double default_ns = 0;         ///< 0: it failed
   double search_seconds = 0;     ///< proposing, building, checking, measuring and training
   double reference_seconds = 0;  ///< of it the default and its oracle, once per task
+  std::vector<double> history;   ///< best latency after each trial, ns
+  std::vector<std::string> best_at;  ///< the best Trace at each checkpoint, as far as it came
+};
+
+/// How a Workload is searched.
+struct TaskTuningOptions {
+  int64_t trials = 48;
+  uint64_t seed = 0;
+  bool trees = true;             ///< false: the analytic model ranks to the end
+  std::vector<int> checkpoints;  ///< trials after which the best Trace is noted; rising
 };
 
 /// LocalMeasurerOptions as `hone tune` sets them for this target.
 measure::LocalMeasurerOptions MeasurerOptionsFor(const ir::Target& target);
 
-/// Searches one Workload with so many trials, as `hone tune` does but for the comparison of
-/// finalists at the end. Errors of the session; a candidate's fault costs that candidate.
+/// Searches one Workload as `hone tune` does but for the comparison of finalists at the end. It
+/// begins from what `log` holds of near Workloads, and writes to it. Errors of the session; a
+/// candidate's fault costs that candidate.
 absl::StatusOr<TunedTask> TuneTask(std::shared_ptr<const ir::Workload> workload,
                                    const ir::Target& target,
-                                   const measure::LocalMeasurerOptions& options, int64_t trials,
-                                   uint64_t seed, const MonotonicClock& clock);
+                                   const measure::LocalMeasurerOptions& measuring,
+                                   const TaskTuningOptions& options, db::Database& log,
+                                   const MonotonicClock& clock);
 
 }  // namespace hone::bench

@@ -38,6 +38,8 @@ struct SessionOptions {
   /// model is trained, and nothing is compared.
   bool predicted = false;
   std::string builder_version;
+  /// False: no trees are trained, the analytic model ranks to the end.
+  bool train = true;
   const std::atomic<bool>* interrupted = nullptr;  ///< set by a signal: finish the record and stop
   /// Free on the log's disk; less than the least ends as `interrupted` does. Unset: unknown.
   std::function<int64_t()> free_bytes;

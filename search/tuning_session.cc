@@ -318,7 +318,7 @@ absl::Status TuningSession::CheckLost(const measure::MeasureResult& result) {
 
 absl::Status TuningSession::Train() {
   // From predictions trees would learn the analytic model.
-  if (options_.predicted) return absl::OkStatus();
+  if (options_.predicted || !options_.train) return absl::OkStatus();
   int64_t rows = 0;
   std::vector<costmodel::TrainingTask> training;
   {

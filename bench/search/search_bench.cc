@@ -1,11 +1,13 @@
 // bench-search [--score POOLS] [--measure [--model F.onnx] [--trials N]] [--replay POOLS [--seeds
 // N]]
-//              [--record POOLS --model F.onnx…] [--target T]
+//              [--record POOLS --model F.onnx…] [--regret --model F.onnx…] [--target T]
 // How fast and how well the search searches: candidates scored a second by the trees with their
 // features; candidates built, checked and measured a second on a model's tasks, as `hone tune` does
 // it; and, on recorded pools of random candidates, trials to 95 % of a pool's best by trees that
 // never saw the task, beside random order and the analytic model. --record makes such pools.
+// --regret: how far the search is from the best known schedule after 16 to 128 trials.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -19,11 +21,14 @@
 #include "base/core/random.h"
 #include "base/program_options.h"
 #include "base/status.h"
+#include "bench/search/measured_pool.h"
 #include "bench/search/model_tasks.h"
 #include "bench/search/pool.h"
+#include "bench/search/regret.h"
 #include "bench/search/replay.h"
 #include "bench/task_tuning.h"
 #include "costmodel/point_scores.h"
+#include "db/memory_database.h"
 #include "measure/helper_check.h"
 
 namespace hone::bench {
@@ -34,11 +39,11 @@ constexpr int kScoringThreads = 2;
 
 struct Options {
   std::string score, replay, record, target;
-  bool measure = false;
+  bool measure = false, regret = false;
   std::vector<std::string> models;
   int64_t trials = 0;
   int seeds = 0;
-  size_t candidates = 300, tasks_per_model = 0;
+  size_t candidates = 300, tasks_per_model = 0, random = 0;
 };
 
 std::string_view Met(bool met) { return met ? "met" : "NOT MET"; }
@@ -99,8 +104,10 @@ absl::StatusOr<bool> Measure(const Options& options, const ir::Target& target,
   std::cout << fmt::format("measuring, {} candidates a task for {}:\n", options.trials,
                            target.text);
   for (const ModelTask& t : tasks) {
-    HONE_ASSIGN_OR_RETURN(const TunedTask tuned,
-                          TuneTask(t.workload, target, measurer, options.trials, 0, clock));
+    db::MemoryDatabase log;
+    HONE_ASSIGN_OR_RETURN(
+        const TunedTask tuned,
+        TuneTask(t.workload, target, measurer, {.trials = options.trials}, log, clock));
     const double seconds = tuned.search_seconds - tuned.reference_seconds;
     rates.push_back(static_cast<double>(tuned.best_first.size()) / seconds);
     reference += tuned.reference_seconds;
@@ -176,37 +183,6 @@ std::vector<const ModelTask*> ChooseTasks(const std::vector<ModelTask>& tasks,
   return chosen;
 }
 
-absl::StatusOr<Pool> RecordTask(const ModelTask& task, const ir::Target& target,
-                                const Options& options, const MonotonicClock& clock) {
-  Pool pool;
-  pool.name = task.name;
-  pool.target = target.text;
-  pool.workload = task.workload;
-  pool.space =
-      std::make_shared<const schedule::Space>(*task.workload, target, ir::AccuracyClass::kDefault);
-  measure::LocalMeasurerOptions measurer_options = MeasurerOptionsFor(target);
-  pool.device_class = measurer_options.device_class;
-  measure::LocalMeasurer measurer(measurer_options, clock);
-  for (const uint64_t id : DrawPoints(*pool.space, options.candidates, 0)) {
-    HONE_ASSIGN_OR_RETURN(const schedule::Trace trace, pool.space->TraceOf(id));
-    measurer.Submit({.id = static_cast<int64_t>(pool.rows.size()),
-                     .workload = task.workload,
-                     .target = target.text,
-                     .trace = schedule::ToText(trace)});
-    pool.rows.push_back({.id = id, .outcome = "worker_lost"});
-  }
-  while (measurer.num_in_flight() > 0) {
-    for (const measure::MeasureResult& r : measurer.Collect(-1)) {
-      Pool::Row& row = pool.rows[static_cast<size_t>(r.id)];
-      row.outcome = measure::ToString(r.outcome);
-      if (r.outcome == measure::Outcome::kOk)
-        row.median_ns = static_cast<double>(measure::MedianNs(r.samples_ns));
-    }
-  }
-  std::erase_if(pool.rows, [](const Pool::Row& r) { return r.outcome == "worker_lost"; });
-  return pool;
-}
-
 absl::Status Record(const Options& options, const ir::Target& target, const MonotonicClock& clock) {
   std::filesystem::create_directories(options.record);
   for (const std::string& model : options.models) {
@@ -217,7 +193,7 @@ absl::Status Record(const Options& options, const ir::Target& target, const Mono
       const std::string path = fmt::format("{}/{}.pool", options.record, file);
       if (std::filesystem::exists(path)) continue;
       const int64_t start_ns = clock.NowNs();
-      HONE_ASSIGN_OR_RETURN(const Pool pool, RecordTask(*t, target, options, clock));
+      HONE_ASSIGN_OR_RETURN(const Pool pool, MeasurePool(*t, target, options.candidates, clock));
       HONE_RETURN_IF_ERROR(WritePool(pool, path));
       std::cout << fmt::format(
                        "{}: {} candidates in {:.1f} s, best {:.1f} us", t->name, pool.rows.size(),
@@ -226,6 +202,51 @@ absl::Status Record(const Options& options, const ir::Target& target, const Mono
     }
   }
   return absl::OkStatus();
+}
+
+bool PrintRegret(const RegretReport& report, const std::vector<int>& checkpoints) {
+  constexpr int kJudged = 64;
+  constexpr double kMedian = 0.03, kMost = 0.10, kLeastRatio = 3;
+  bool met = true;
+  const RegretOfVariant& random = report.variants.back();
+  for (const RegretOfVariant& v : report.variants) {
+    std::cout << fmt::format("{:14}", v.name);
+    for (size_t c = 0; c < checkpoints.size(); ++c) {
+      const Interval median = QuantileOf(v.regret[c], 0.5), most = QuantileOf(v.regret[c], 0.9);
+      std::cout << fmt::format("  {}: {:.1f} % [{:.1f}, {:.1f}], p90 {:.1f} %", checkpoints[c],
+                               100 * median.value, 100 * median.low, 100 * median.high,
+                               100 * most.value);
+      if (&v == &report.variants.front() && checkpoints[c] == kJudged)
+        met = median.value <= kMedian && most.value <= kMost;
+    }
+    const Interval fewer = GeometricMeanOf(random.trials, v.trials);
+    std::cout << fmt::format("  trials than random: {:.2f} × fewer [{:.2f}, {:.2f}]\n", fewer.value,
+                             fewer.low, fewer.high);
+    if (&v == &report.variants.front()) met = met && fewer.low >= kLeastRatio;
+  }
+  std::cout << fmt::format(
+      "regret of the search after {} trials: median at most {:.0f} %, p90 at most {:.0f} %, trials "
+      "to 95 % at least {:.0f} × fewer than random: {}\n",
+      kJudged, 100 * kMedian, 100 * kMost, kLeastRatio, Met(met));
+  return met;
+}
+
+absl::StatusOr<bool> Regret(const Options& options, const ir::Target& target,
+                            const MonotonicClock& clock) {
+  std::vector<ModelTask> chosen;
+  for (const std::string& model : options.models) {
+    HONE_ASSIGN_OR_RETURN(const auto tasks, TasksOfModel(model, target, clock));
+    for (const ModelTask* t : ChooseTasks(tasks, target, options)) chosen.push_back(*t);
+  }
+  if (chosen.empty())
+    return absl::InvalidArgumentError("no task with enough schedules; name models with --model");
+  const RegretOptions regret{.random = options.random, .seeds = options.seeds};
+  std::cout << fmt::format(
+                   "regret in % after {} trials, and trials to 95 %, of each search and task:",
+                   fmt::join(regret.checkpoints, ", "))
+            << std::endl;
+  HONE_ASSIGN_OR_RETURN(const RegretReport report, MeasureRegret(chosen, target, regret, clock));
+  return PrintRegret(report, regret.checkpoints);
 }
 
 absl::StatusOr<std::vector<Pool>> OpenPools(const std::string& folder) {
@@ -243,7 +264,7 @@ absl::StatusOr<std::vector<Pool>> OpenPools(const std::string& folder) {
 absl::StatusOr<bool> Run(const Options& options, const ir::Target& target) {
   const SystemMonotonicClock clock;
   bool met = true;
-  if (options.measure || !options.record.empty()) {
+  if (options.measure || options.regret || !options.record.empty()) {
     const measure::LocalMeasurerOptions measurer = MeasurerOptionsFor(target);
     HONE_RETURN_IF_ERROR(measure::CheckHelpers(measurer.builder, measurer.runner, clock));
   }
@@ -258,6 +279,10 @@ absl::StatusOr<bool> Run(const Options& options, const ir::Target& target) {
   if (options.measure) {
     HONE_ASSIGN_OR_RETURN(const bool fast, Measure(options, target, clock));
     met = met && fast;
+  }
+  if (options.regret) {
+    HONE_ASSIGN_OR_RETURN(const bool good, Regret(options, target, clock));
+    met = met && good;
   }
   if (!options.replay.empty()) {
     HONE_ASSIGN_OR_RETURN(const auto pools, OpenPools(options.replay));
@@ -291,10 +316,17 @@ constexpr std::array kOptions = {
                .kind = ValueKind::kFile,
                .argument = "POOLS",
                .help = "make pools of random candidates"},
+    OptionSpec{.name = "regret", .help = "how far from the best known schedule searches end"},
+    OptionSpec{.name = "random",
+               .kind = ValueKind::kInteger,
+               .argument = "N",
+               .help = "candidates of the random search of --regret",
+               .default_text = "3000",
+               .low = 21},
     OptionSpec{.name = "model",
                .kind = ValueKind::kFile,
                .argument = "F.onnx",
-               .help = "whose tasks are measured or recorded",
+               .help = "whose tasks are measured, recorded or searched",
                .repeated = true},
     OptionSpec{.name = "target",
                .kind = ValueKind::kText,
@@ -309,13 +341,13 @@ constexpr std::array kOptions = {
     OptionSpec{.name = "seeds",
                .kind = ValueKind::kInteger,
                .argument = "N",
-               .help = "replays",
+               .help = "replays; searches of --regret",
                .default_text = "10",
                .low = 1},
     OptionSpec{.name = "tasks-per-model",
                .kind = ValueKind::kInteger,
                .argument = "N",
-               .help = "pools recorded",
+               .help = "pools recorded, tasks of --regret",
                .default_text = "2",
                .low = 1},
 };
@@ -323,7 +355,8 @@ constexpr std::array kOptions = {
 std::optional<Options> OptionsOf(int argc, char** argv) {
   const auto words = ReadOptions(
       "bench-search [--score POOLS] [--measure [--model F.onnx] [--trials N]] [--replay POOLS "
-      "[--seeds N]] [--record POOLS --model F.onnx… [--tasks-per-model N]] [--target T]",
+      "[--seeds N]] [--record POOLS --model F.onnx… [--tasks-per-model N]] [--regret --model F.onnx… "
+      "[--random N] [--seeds N] [--tasks-per-model N]] [--target T]",
       kOptions, argc, argv);
   if (!words) return std::nullopt;
   Options options{.score = words->Text("score"),
@@ -331,12 +364,14 @@ std::optional<Options> OptionsOf(int argc, char** argv) {
                   .record = words->Text("record"),
                   .target = words->Text("target"),
                   .measure = words->Flag("measure"),
+                  .regret = words->Flag("regret"),
                   .models = words->List("model"),
                   .trials = words->Integer("trials"),
                   .seeds = static_cast<int>(words->Integer("seeds")),
-                  .tasks_per_model = static_cast<size_t>(words->Integer("tasks-per-model"))};
+                  .tasks_per_model = static_cast<size_t>(words->Integer("tasks-per-model")),
+                  .random = static_cast<size_t>(words->Integer("random"))};
   if (options.target.empty()) options.target = fmt::format("cpu:native,threads={}", UsableCores());
-  if (options.measure || !options.score.empty() || !options.replay.empty() ||
+  if (options.measure || options.regret || !options.score.empty() || !options.replay.empty() ||
       !options.record.empty())
     return options;
   std::cerr << "nothing to do; see --help\n";

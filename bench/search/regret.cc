@@ -1,0 +1,295 @@
+#include "bench/search/regret.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "base/core/random.h"
+#include "base/status.h"
+#include "bench/search/measured_pool.h"
+#include "bench/task_tuning.h"
+#include "db/memory_database.h"
+#include "measure/local_measurer.h"
+#include "schedule/trace.h"
+
+namespace hone::bench {
+namespace {
+
+constexpr size_t kReferences = 20;
+constexpr double kGoodShare = 0.95;
+constexpr int kResamples = 4000;
+
+Interval Resampled(size_t count, const std::function<double(const std::vector<size_t>&)>& of) {
+  std::vector<size_t> drawn(count);
+  std::iota(drawn.begin(), drawn.end(), size_t{0});
+  Interval out{.value = of(drawn)};
+  Random random(1);
+  std::vector<double> values;
+  for (int r = 0; r < kResamples; ++r) {
+    for (size_t& k : drawn) k = random.Below(count);
+    values.push_back(of(drawn));
+  }
+  std::ranges::sort(values);
+  out.low = values[values.size() * 25 / 1000];
+  out.high = values[values.size() * 975 / 1000];
+  return out;
+}
+
+/// Facts of a log that warm another one's searches up.
+absl::Status AddRecords(db::Database& from, db::Database& to) {
+  db::Batch batch;
+  const auto collect = [](auto& list) {
+    return [&list](const auto& fact) {
+      list.push_back(fact);
+      return absl::OkStatus();
+    };
+  };
+  HONE_RETURN_IF_ERROR(from.ScanWorkloads(collect(batch.workloads)));
+  HONE_RETURN_IF_ERROR(from.ScanDevices(collect(batch.devices)));
+  HONE_RETURN_IF_ERROR(from.ScanSessions([&](const db::StoredSession& s) {
+    batch.sessions.push_back(s.session);
+    return absl::OkStatus();
+  }));
+  HONE_RETURN_IF_ERROR(from.ScanRecords({}, [&](const db::RankedRecord& r) {
+    batch.records.push_back(r.record);
+    return absl::OkStatus();
+  }));
+  return to.Append(batch).status();
+}
+
+/// Everything that was measured of one task.
+struct Searched {
+  std::vector<double> random;            ///< screened times of the random search, rising
+  std::vector<std::string> references;   ///< its best Traces, best first
+  std::vector<std::vector<TunedTask>> by_variant;  ///< by variant and seed
+};
+
+/// The searches that are compared, but for the random one.
+enum Variant { kSearch, kNoWarmStart, kNoTrees, kNumVariants };
+constexpr const char* kNames[] = {"search", "no warm start", "no trees", "random"};
+
+class Regrets {
+ public:
+  Regrets(const std::vector<ModelTask>& tasks, const ir::Target& target,
+          const RegretOptions& options, const MonotonicClock& clock)
+      : tasks_(tasks),
+        target_(target),
+        options_(options),
+        clock_(clock),
+        measuring_(MeasurerOptionsFor(target)),
+        searched_(tasks.size()),
+        logs_(tasks.size()) {}
+
+  absl::StatusOr<RegretReport> Run() {
+    for (const char* const name : kNames) {
+      report_.variants.push_back({.name = name, .regret = {}, .trials = {}});
+      report_.variants.back().regret.resize(options_.checkpoints.size());
+    }
+    // Cold searches of all first: their records warm those of the others up.
+    for (size_t t = 0; t < tasks_.size(); ++t) HONE_RETURN_IF_ERROR(SearchCold(t));
+    for (size_t t = 0; t < tasks_.size(); ++t) {
+      HONE_RETURN_IF_ERROR(SearchWarm(t));
+      HONE_RETURN_IF_ERROR(SearchAtRandom(t));
+      HONE_RETURN_IF_ERROR(Compare(t));
+    }
+    return std::move(report_);
+  }
+
+ private:
+  absl::Status Search(size_t t, Variant variant, db::Database& log, int seed) {
+    HONE_ASSIGN_OR_RETURN(TunedTask tuned,
+                          TuneTask(tasks_[t].workload, target_, measuring_,
+                                   {.trials = options_.checkpoints.back(),
+                                    .seed = static_cast<uint64_t>(seed),
+                                    .trees = variant != kNoTrees,
+                                    .checkpoints = options_.checkpoints},
+                                   log, clock_));
+    // A search that ends early stays where it is.
+    const std::string last =
+        tuned.best_first.empty() ? std::string() : tuned.best_first.front().trace;
+    tuned.best_at.resize(options_.checkpoints.size(), last);
+    searched_[t].by_variant[variant].push_back(std::move(tuned));
+    return absl::OkStatus();
+  }
+
+  absl::Status SearchCold(size_t t) {
+    searched_[t].by_variant.resize(kNumVariants);
+    for (int seed = 0; seed < options_.seeds; ++seed) {
+      db::MemoryDatabase other, empty;
+      HONE_RETURN_IF_ERROR(Search(t, kNoWarmStart, seed == 0 ? logs_[t] : other, seed));
+      HONE_RETURN_IF_ERROR(Search(t, kNoTrees, empty, seed));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status SearchWarm(size_t t) {
+    for (int seed = 0; seed < options_.seeds; ++seed) {
+      db::MemoryDatabase log;
+      for (size_t other = 0; other < tasks_.size(); ++other) {
+        if (other != t) HONE_RETURN_IF_ERROR(AddRecords(logs_[other], log));
+      }
+      HONE_RETURN_IF_ERROR(Search(t, kSearch, log, seed));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status SearchAtRandom(size_t t) {
+    const schedule::Space space(*tasks_[t].workload, target_, ir::AccuracyClass::kDefault);
+    const auto most = std::min<uint64_t>(options_.random, space.product());
+    HONE_ASSIGN_OR_RETURN(Pool pool, MeasurePool(tasks_[t], target_, most, clock_));
+    std::erase_if(pool.rows, [](const Pool::Row& row) { return row.median_ns <= 0; });
+    std::ranges::sort(pool.rows, {}, &Pool::Row::median_ns);
+    for (const Pool::Row& row : pool.rows) {
+      searched_[t].random.push_back(row.median_ns);
+      if (searched_[t].references.size() >= kReferences) continue;
+      HONE_ASSIGN_OR_RETURN(const schedule::Trace trace, pool.space->TraceOf(row.id));
+      searched_[t].references.push_back(schedule::ToText(trace));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Latencies in turns of all Traces that matter of a task; 0: it failed.
+  std::map<std::string, double> Timed(size_t t) {
+    std::map<std::string, double> ns;
+    std::vector<std::string> traces = searched_[t].references;
+    for (const auto& variant : searched_[t].by_variant) {
+      for (const TunedTask& tuned : variant)
+        traces.insert(traces.end(), tuned.best_at.begin(), tuned.best_at.end());
+    }
+    std::vector<measure::MeasureInput> inputs;
+    for (const std::string& trace : traces) {
+      if (!ns.emplace(trace, 0).second || inputs.size() + 1 >= measure::Measurer::kMaxCompared)
+        continue;
+      inputs.push_back({.id = static_cast<int64_t>(inputs.size()),
+                        .workload = tasks_[t].workload,
+                        .target = target_.text,
+                        .trace = trace,
+                        .kind = measure::MeasureKind::kFinal});
+    }
+    measure::LocalMeasurer measurer(measuring_, clock_);
+    const auto compared = measurer.Compare(inputs, options_.rounds);
+    for (size_t k = 0; k < compared.size(); ++k) {
+      if (!compared[k].samples_ns.empty())
+        ns[inputs[k].trace] = static_cast<double>(measure::MedianNs(compared[k].samples_ns));
+    }
+    return ns;
+  }
+
+  absl::Status Compare(size_t t) {
+    const Searched& searched = searched_[t];
+    const std::map<std::string, double> ns = Timed(t);
+    double best = std::numeric_limits<double>::infinity();
+    for (const auto& [trace, time] : ns) best = time > 0 ? std::min(best, time) : best;
+    // Screened times are those of other minutes.
+    std::vector<double> scales;
+    for (size_t k = 0; k < searched.references.size(); ++k) {
+      if (const double time = ns.at(searched.references[k]); time > 0)
+        scales.push_back(time / searched.random[k]);
+    }
+    if (scales.empty() || !std::isfinite(best))
+      return absl::InternalError(tasks_[t].name + ": nothing could be compared");
+    std::ranges::sort(scales);
+    const double scale = scales[scales.size() / 2];
+    const double good = best / kGoodShare;
+    report_.tasks.push_back(tasks_[t].name);
+    std::string line = fmt::format("{:44}", tasks_[t].name);
+    for (int v = 0; v < kNumVariants; ++v) AddVariant(v, searched.by_variant[v], ns, best, scale);
+    RegretOfVariant& random = report_.variants.back();
+    for (size_t c = 0; c < options_.checkpoints.size(); ++c) {
+      const size_t n = std::min<size_t>(options_.checkpoints[c], searched.random.size());
+      random.regret[c].push_back(scale * ExpectedBest(searched.random, n) / best - 1);
+    }
+    const auto count = std::ranges::upper_bound(searched.random, good / scale);
+    const auto within = static_cast<double>(count - searched.random.begin());
+    random.trials.push_back((static_cast<double>(searched.random.size()) + 1) / (within + 1));
+    for (const RegretOfVariant& v : report_.variants) {
+      for (const auto& regret : v.regret) line += fmt::format(" {:6.1f}", 100 * regret.back());
+      line += fmt::format(" {:6.0f} |", v.trials.back());
+    }
+    std::cout << line << std::endl;
+    return absl::OkStatus();
+  }
+
+  void AddVariant(int v, const std::vector<TunedTask>& seeds,
+                  const std::map<std::string, double>& ns, double best, double scale) {
+    RegretOfVariant& variant = report_.variants[static_cast<size_t>(v)];
+    const auto count = static_cast<double>(seeds.size());
+    for (size_t c = 0; c < options_.checkpoints.size(); ++c) {
+      double sum = 0;
+      for (const TunedTask& tuned : seeds) {
+        const double time = ns.at(tuned.best_at[c]);
+        // What failed in turns counts as the default.
+        sum += (time > 0 ? time : scale * tuned.default_ns) / best - 1;
+      }
+      variant.regret[c].push_back(sum / count);
+    }
+    double trials = 0;
+    for (const TunedTask& tuned : seeds) {
+      const auto first = std::ranges::find_if(tuned.history, [&](double time) {
+        return time > 0 && scale * time <= best / kGoodShare;
+      });
+      trials += first == tuned.history.end()
+                    ? static_cast<double>(options_.checkpoints.back())
+                    : static_cast<double>(first - tuned.history.begin() + 1);
+    }
+    variant.trials.push_back(trials / count);
+  }
+
+  const std::vector<ModelTask>& tasks_;
+  const ir::Target& target_;
+  const RegretOptions& options_;
+  const MonotonicClock& clock_;
+  const measure::LocalMeasurerOptions measuring_;
+  std::vector<Searched> searched_;        ///< by task
+  std::vector<db::MemoryDatabase> logs_;  ///< by task: of a search that began from nothing
+  RegretReport report_;
+};
+
+}  // namespace
+
+Interval QuantileOf(const std::vector<double>& values, double quantile) {
+  return Resampled(values.size(), [&](const std::vector<size_t>& drawn) {
+    std::vector<double> sample;
+    for (const size_t k : drawn) sample.push_back(values[k]);
+    std::ranges::sort(sample);
+    const double place = quantile * static_cast<double>(sample.size() - 1);
+    const auto below = static_cast<size_t>(place);
+    const size_t above = std::min(below + 1, sample.size() - 1);
+    const double part = place - static_cast<double>(below);
+    return (1 - part) * sample[below] + part * sample[above];
+  });
+}
+
+Interval GeometricMeanOf(const std::vector<double>& a, const std::vector<double>& b) {
+  return Resampled(a.size(), [&](const std::vector<size_t>& drawn) {
+    double sum = 0;
+    for (const size_t k : drawn) sum += std::log(a[k] / b[k]);
+    return std::exp(sum / static_cast<double>(drawn.size()));
+  });
+}
+
+double ExpectedBest(const std::vector<double>& sorted, size_t n) {
+  const auto count = static_cast<double>(sorted.size()), drawn = static_cast<double>(n);
+  double expected = 0, none_before = 1;  // the chance that none of those before was drawn
+  for (size_t k = 0; k < sorted.size() && none_before > 0; ++k) {
+    const double left = count - static_cast<double>(k);
+    const double here = std::min(1.0, drawn / left);
+    expected += none_before * here * sorted[k];
+    none_before *= 1 - here;
+  }
+  return expected;
+}
+
+absl::StatusOr<RegretReport> MeasureRegret(const std::vector<ModelTask>& tasks,
+                                           const ir::Target& target, const RegretOptions& options,
+                                           const MonotonicClock& clock) {
+  return Regrets(tasks, target, options, clock).Run();
+}
+
+}  // namespace hone::bench

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "base/core/clock.h"
+#include "bench/search/model_tasks.h"
+#include "bench/search/replay.h"
+#include "ir/target.h"
+
+namespace hone::bench {
+
+struct RegretOptions {
+  size_t random = 3000;  ///< candidates of the random search, of which the best 20 are references
+  int rounds = 20;       ///< of the comparison in turns
+  int seeds = 1;         ///< searches of each variant, each from another seed
+  std::vector<int> checkpoints = {16, 32, 64, 128};  ///< trials; rising
+};
+
+/// How far one way of searching was from the best known schedule of each task.
+struct RegretOfVariant {
+  std::string name;
+  /// By checkpoint and task: latency of the best schedule found by then over the best known, less
+  /// one; the mean over seeds.
+  std::vector<std::vector<double>> regret;
+  /// By task: trials until a schedule within 5 % of the best known, or all trials where none was
+  /// found; the mean over seeds.
+  std::vector<double> trials;
+};
+
+struct RegretReport {
+  std::vector<std::string> tasks;
+  std::vector<RegretOfVariant> variants;  ///< "search" first, "random" last
+};
+
+/// Searches each task on this machine as `hone tune` does (search), without the records of the
+/// other tasks (no warm start), without trees too (no trees), and at random. What each had found at
+/// each checkpoint runs in turns with the best of the random search; the fastest of all is the best
+/// known. Of the random search the expectation over all orders of its candidates is told, whose
+/// screened times are scaled to those in turns. Evolution proposes only in Spaces above
+/// search::TaskSearch::kMostPoints, so it is no variant of its own.
+absl::StatusOr<RegretReport> MeasureRegret(const std::vector<ModelTask>& tasks,
+                                           const ir::Target& target, const RegretOptions& options,
+                                           const MonotonicClock& clock);
+
+/// The share `quantile` (0.5: the median) of values, which must not be empty, with the middle 95 %
+/// when they are drawn again.
+Interval QuantileOf(const std::vector<double>& values, double quantile);
+
+/// Geometric mean of a / b over tasks, with the middle 95 % when tasks are drawn again.
+Interval GeometricMeanOf(const std::vector<double>& a, const std::vector<double>& b);
+
+/// The smallest value that is expected after the first n of `sorted` (rising) in a random order;
+/// n at most their number.
+double ExpectedBest(const std::vector<double>& sorted, size_t n);
+
+}  // namespace hone::bench
