@@ -53,7 +53,10 @@ absl::StatusOr<TunedTask> TuneTask(std::shared_ptr<const ir::Workload> workload,
     while (out.best_at.size() < options.checkpoints.size() &&
            one.trials() >= options.checkpoints[out.best_at.size()]) {
       const auto trace = one.space().TraceOf(one.best().value_or(one.space().DefaultId()));
-      out.best_at.push_back(trace.ok() ? schedule::ToText(*trace) : "");
+      const auto& history = one.history();
+      const auto found = std::ranges::find(history, one.best_ns()) - history.begin();
+      out.best_at.push_back(
+          {trace.ok() ? schedule::ToText(*trace) : "", static_cast<int>(found) + 1});
     }
     if (s.tuner().answered() >= options.trials || (one.exhausted() && s.tuner().open() == 0))
       searched = true;
@@ -62,7 +65,6 @@ absl::StatusOr<TunedTask> TuneTask(std::shared_ptr<const ir::Workload> workload,
   out.reference_seconds = static_cast<double>(measurer.reference_ns()) * 1e-9;
   const search::TaskSearch& one = session.tuner().search(0);
   out.trials = one.trials();
-  out.history = one.history();
   out.default_ns = one.default_ns();
   HONE_RETURN_IF_ERROR(log.ScanRecords({.session = session.id()}, [&](const db::RankedRecord& r) {
     const std::optional<uint64_t> id = one.space().Locate(r.record.trace);

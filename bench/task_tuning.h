@@ -29,8 +29,12 @@ struct TunedTask {
   double default_ns = 0;         ///< 0: it failed
   double search_seconds = 0;     ///< proposing, building, checking, measuring and training
   double reference_seconds = 0;  ///< of it the default and its oracle, once per task
-  std::vector<double> history;   ///< best latency after each trial, ns
-  std::vector<std::string> best_at;  ///< the best Trace at each checkpoint, as far as it came
+
+  struct Best {
+    std::string trace;
+    int trial = 0;  ///< that found it, from 1
+  };
+  std::vector<Best> best_at;  ///< the best at each checkpoint, as far as the search came
 };
 
 /// How a Workload is searched.

@@ -111,8 +111,8 @@ class Regrets {
                                     .checkpoints = options_.checkpoints},
                                    log, clock_));
     // A search that ends early stays where it is.
-    const std::string last =
-        tuned.best_first.empty() ? std::string() : tuned.best_first.front().trace;
+    TunedTask::Best last{.trace = {}, .trial = static_cast<int>(tuned.trials)};
+    if (!tuned.best_first.empty()) last.trace = tuned.best_first.front().trace;
     tuned.best_at.resize(options_.checkpoints.size(), last);
     searched_[t].by_variant[variant].push_back(std::move(tuned));
     return absl::OkStatus();
@@ -159,8 +159,9 @@ class Regrets {
     std::map<std::string, double> ns;
     std::vector<std::string> traces = searched_[t].references;
     for (const auto& variant : searched_[t].by_variant) {
-      for (const TunedTask& tuned : variant)
-        traces.insert(traces.end(), tuned.best_at.begin(), tuned.best_at.end());
+      for (const TunedTask& tuned : variant) {
+        for (const TunedTask::Best& b : tuned.best_at) traces.push_back(b.trace);
+      }
     }
     std::vector<measure::MeasureInput> inputs;
     for (const std::string& trace : traces) {
@@ -186,28 +187,21 @@ class Regrets {
     const std::map<std::string, double> ns = Timed(t);
     double best = std::numeric_limits<double>::infinity();
     for (const auto& [trace, time] : ns) best = time > 0 ? std::min(best, time) : best;
-    // Screened times are those of other minutes.
-    std::vector<double> scales;
-    for (size_t k = 0; k < searched.references.size(); ++k) {
-      if (const double time = ns.at(searched.references[k]); time > 0)
-        scales.push_back(time / searched.random[k]);
-    }
-    if (scales.empty() || !std::isfinite(best))
+    if (!std::isfinite(best))
       return absl::InternalError(tasks_[t].name + ": nothing could be compared");
-    std::ranges::sort(scales);
-    const double scale = scales[scales.size() / 2];
+    const std::vector<double> drawn = InTurns(searched, ns);
     const double good = best / kGoodShare;
     report_.tasks.push_back(tasks_[t].name);
     std::string line = fmt::format("{:44}", tasks_[t].name);
-    for (int v = 0; v < kNumVariants; ++v) AddVariant(v, searched.by_variant[v], ns, best, scale);
+    for (int v = 0; v < kNumVariants; ++v) AddVariant(v, searched.by_variant[v], ns, best);
     RegretOfVariant& random = report_.variants.back();
     for (size_t c = 0; c < options_.checkpoints.size(); ++c) {
-      const size_t n = std::min<size_t>(options_.checkpoints[c], searched.random.size());
-      random.regret[c].push_back(scale * ExpectedBest(searched.random, n) / best - 1);
+      const size_t n = std::min<size_t>(options_.checkpoints[c], drawn.size());
+      random.regret[c].push_back(ExpectedBest(drawn, n) / best - 1);
     }
-    const auto count = std::ranges::upper_bound(searched.random, good / scale);
-    const auto within = static_cast<double>(count - searched.random.begin());
-    random.trials.push_back((static_cast<double>(searched.random.size()) + 1) / (within + 1));
+    const auto within = std::ranges::upper_bound(drawn, good) - drawn.begin();
+    random.trials.push_back((static_cast<double>(drawn.size()) + 1) /
+                            (static_cast<double>(within) + 1));
     for (const RegretOfVariant& v : report_.variants) {
       for (const auto& regret : v.regret) line += fmt::format(" {:6.1f}", 100 * regret.back());
       line += fmt::format(" {:6.0f} |", v.trials.back());
@@ -216,28 +210,42 @@ class Regrets {
     return absl::OkStatus();
   }
 
+  /// The random candidates' times as in turns, rising: screened ones are those of other minutes, and
+  /// the least of many is too small.
+  static std::vector<double> InTurns(const Searched& searched,
+                                     const std::map<std::string, double>& ns) {
+    std::vector<double> times, scales;
+    for (size_t k = 0; k < searched.references.size(); ++k) {
+      const double time = ns.at(searched.references[k]);
+      if (time <= 0) continue;
+      times.push_back(time);
+      scales.push_back(time / searched.random[k]);
+    }
+    std::ranges::sort(scales);
+    const double scale = scales.empty() ? 1 : scales[scales.size() / 2];
+    for (size_t k = searched.references.size(); k < searched.random.size(); ++k)
+      times.push_back(scale * searched.random[k]);
+    std::ranges::sort(times);
+    return times;
+  }
+
   void AddVariant(int v, const std::vector<TunedTask>& seeds,
-                  const std::map<std::string, double>& ns, double best, double scale) {
+                  const std::map<std::string, double>& ns, double best) {
     RegretOfVariant& variant = report_.variants[static_cast<size_t>(v)];
     const auto count = static_cast<double>(seeds.size());
-    for (size_t c = 0; c < options_.checkpoints.size(); ++c) {
-      double sum = 0;
-      for (const TunedTask& tuned : seeds) {
-        const double time = ns.at(tuned.best_at[c]);
-        // What failed in turns counts as the default.
-        sum += (time > 0 ? time : scale * tuned.default_ns) / best - 1;
-      }
-      variant.regret[c].push_back(sum / count);
-    }
+    std::vector<double> regret(options_.checkpoints.size(), 0);
     double trials = 0;
     for (const TunedTask& tuned : seeds) {
-      const auto first = std::ranges::find_if(tuned.history, [&](double time) {
-        return time > 0 && scale * time <= best / kGoodShare;
-      });
-      trials += first == tuned.history.end()
-                    ? static_cast<double>(options_.checkpoints.back())
-                    : static_cast<double>(first - tuned.history.begin() + 1);
+      double first = options_.checkpoints.back();
+      for (size_t c = regret.size(); c-- > 0;) {
+        const double time = ns.at(tuned.best_at[c].trace);
+        // What failed in turns counts as the default.
+        regret[c] += (time > 0 ? time : std::max(best, tuned.default_ns)) / best - 1;
+        if (time > 0 && time <= best / kGoodShare) first = tuned.best_at[c].trial;
+      }
+      trials += first;
     }
+    for (size_t c = 0; c < regret.size(); ++c) variant.regret[c].push_back(regret[c] / count);
     variant.trials.push_back(trials / count);
   }
 

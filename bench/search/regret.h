@@ -27,8 +27,8 @@ struct RegretOfVariant {
   /// By checkpoint and task: latency of the best schedule found by then over the best known, less
   /// one; the mean over seeds.
   std::vector<std::vector<double>> regret;
-  /// By task: trials until a schedule within 5 % of the best known, or all trials where none was
-  /// found; the mean over seeds.
+  /// By task: the trial that found the first schedule within 5 % of the best known among those of
+  /// the checkpoints, or all trials where none is; the mean over seeds.
   std::vector<double> trials;
 };
 
@@ -40,8 +40,8 @@ struct RegretReport {
 /// Searches each task on this machine as `hone tune` does (search), without the records of the
 /// other tasks (no warm start), without trees too (no trees), and at random. What each had found at
 /// each checkpoint runs in turns with the best of the random search; the fastest of all is the best
-/// known. Of the random search the expectation over all orders of its candidates is told, whose
-/// screened times are scaled to those in turns. Evolution proposes only in Spaces above
+/// known. Of the random search the expectation over all orders of its candidates is told; screened
+/// times of those that did not run in turns are scaled. Evolution proposes only in Spaces above
 /// search::TaskSearch::kMostPoints, so it is no variant of its own.
 absl::StatusOr<RegretReport> MeasureRegret(const std::vector<ModelTask>& tasks,
                                            const ir::Target& target, const RegretOptions& options,
