@@ -11,13 +11,7 @@ namespace {
 struct Pass {
   const char* name;
   absl::StatusOr<int> (*run)(Graph&, const PassContext&);
-  bool on = true;
 };
-
-// One group for both products of an attention pays only with a schedule that keeps the scores in a
-// tile (algorithm online_softmax); as several phases it gains nothing over two groups. To be turned
-// on when that schedule is measured to win.
-constexpr bool kJoinAttention = false;
 
 // Read from top to bottom.
 constexpr Pass kPipeline[] = {
@@ -51,7 +45,7 @@ constexpr Pass kPipeline[] = {
     {"fold_constants", FoldConstants},
     {"merge_common", MergeCommon},
     {"remove_dead_code", RemoveDeadCode},
-    {"recognise_attention", RecogniseAttention, kJoinAttention},
+    {"recognise_attention", RecogniseAttention},
     {"express_externs", ExpressExterns},
     {"split_views", SplitViews},
 };
@@ -63,7 +57,6 @@ absl::StatusOr<std::vector<PassReport>> RunPipeline(Graph& graph, Evaluator& eva
   const PassContext context{evaluator, target};
   std::vector<PassReport> reports;
   for (const Pass& pass : kPipeline) {
-    if (!pass.on) continue;
     PassReport report{.pass = pass.name, .nodes_before = static_cast<int>(graph.nodes.size())};
     absl::StatusOr<int> changes = pass.run(graph, context);
     if (!changes.ok()) return Annotate(changes.status(), std::string("pass ") + pass.name);

@@ -51,7 +51,7 @@ class Order {
     return producers;
   }
   /// A scan counts as one: first what its Stages read from outside, then they, in the order of the
-  /// Workload.
+  /// Workload, but each after those of which it reads the same iteration.
   void Visit(int stage) {
     if (!seen_.insert(stage).second) return;
     const int scan = w_.stages[stage].scan;
@@ -66,7 +66,20 @@ class Order {
     for (int member : together) {
       for (int p : Producers(member)) Visit(p);
     }
-    out_.insert(out_.end(), together.begin(), together.end());
+    std::set<int> placed;
+    for (int member : together) PlaceInScan(member, &placed);
+  }
+  void PlaceInScan(int stage, std::set<int>* placed) {
+    if (!placed->insert(stage).second) return;
+    const int scan = w_.stages[stage].scan;
+    for (const auto& body : w_.stages[stage].body) {
+      ir::Visit(body, [&](const ir::ExprNode& e) {
+        const int p = e.kind == ir::ExprKind::kLoad ? w_.Producer(e.id) : -1;
+        const bool now = scan >= 0 && p >= 0 && w_.stages[p].scan == scan;
+        if (now && !IsCarriedLoad(w_, scan, e)) PlaceInScan(p, placed);
+      });
+    }
+    out_.push_back(stage);
   }
 
   const ir::Workload& w_;

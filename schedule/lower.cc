@@ -81,8 +81,11 @@ Interface FindInterface(const Schedule& s) {
   return f;
 }
 
-ir::ArtifactBuffer Describe(const ir::Tensor& t, int64_t elements) {
-  return {t.dtype, t.shape, elements * ir::SizeOf(t.dtype)};
+ir::ArtifactBuffer Describe(const Schedule& s, int tensor, int64_t elements) {
+  const ir::Tensor& t = s.workload.tensors[tensor];
+  ir::ArtifactBuffer buffer{t.dtype, t.shape, elements * ir::SizeOf(t.dtype)};
+  if (MayOverwrite(s, tensor)) buffer.shape[0] = 1;
+  return buffer;
 }
 
 /// The prologue as a canonical Workload of its own; fills the artifact's map of its inputs and
@@ -187,7 +190,7 @@ absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& tr
       BufferBinding b;
       if (takes_binding && bound < binding.buffers.size()) b = binding.buffers[bound++];
       builder.AddArgument(t, b, role == Role::kGiven);
-      list->push_back(Describe(s.workload.tensors[t], builder.nest().buffers.back().elements));
+      list->push_back(Describe(s, t, builder.nest().buffers.back().elements));
     }
   };
   add(f.inputs, &out.artifact.inputs, Role::kGiven, true);

@@ -102,6 +102,7 @@ void NestBuilder::AddArgument(int tensor, const BufferBinding& binding, bool giv
       }
     }
   }
+  if (MayOverwrite(s_, tensor)) at.strides[0] = 0;
   b.elements = 1 + at.offset;
   for (size_t d = 0; d < t.shape.size(); ++d) b.elements += (t.shape[d] - 1) * at.strides[d];
   at.buffer = NewBuffer(std::move(b));

@@ -107,6 +107,38 @@ absl::Status CheckPlaceInScan(const Schedule& s, int stage) {
 
 }  // namespace
 
+bool MayOverwrite(const Schedule& schedule, int tensor) {
+  constexpr int64_t kLargeBytes = int64_t{1} << 20;
+  const ir::Workload& w = schedule.workload;
+  const ir::Tensor& t = w.tensors[tensor];
+  const int id = w.Producer(tensor);
+  if (id < 0 || t.output || t.NumElements() * ir::SizeOf(t.dtype) < kLargeBytes) return false;
+  const ir::Stage& made = w.stages[id];
+  const StageSchedule& s = schedule.stages[id];
+  if (made.scan < 0 || made.combiner != ir::Combiner::kNone || !made.store.empty() ||
+      s.place != Place::kRoot || IsStepped(s))
+    return false;
+  const auto keeps = [&](const ir::Stage& reader, const ir::ExprNode& load) {
+    if (reader.scan != made.scan) return ir::AsInt(load.args[0]) == made.spatial[0] - 1;
+    if (!IsCarriedLoad(w, made.scan, load)) return true;
+    bool own = &reader == &made;
+    for (int d = 1; own && d < made.num_spatial(); ++d) {
+      const Expr& i = load.args[static_cast<size_t>(d)];
+      own = i->kind == ir::ExprKind::kVar && i->id == d;
+    }
+    return own && ir::Equal(load.args[0], ir::Var(0) - ir::Int(1));
+  };
+  bool all = true;
+  for (const int reader : LiveStages(schedule)) {
+    for (const Expr& body : w.stages[reader].body) {
+      ir::Visit(body, [&](const ir::ExprNode& e) {
+        if (e.kind == ir::ExprKind::kLoad && e.id == tensor) all &= keeps(w.stages[reader], e);
+      });
+    }
+  }
+  return all;
+}
+
 absl::Status CheckScans(const Schedule& schedule, const std::vector<int>& stage_order) {
   std::map<int, std::vector<int>> roots;
   for (int id : stage_order) {
@@ -129,19 +161,62 @@ absl::Status CheckScans(const Schedule& schedule, const std::vector<int>& stage_
   return absl::OkStatus();
 }
 
+namespace {
+
+/// Points along a loop of a Stage that its leaves from a position on meet: all of them where every
+/// part of the loop stands there, whatever sizes the parts have.
+class PointsFrom {
+ public:
+  PointsFrom(const Schedule& schedule, const Instance& instance, size_t position)
+      : s_(schedule), instance_(instance), stage_(schedule.stages[instance.stage]) {
+    leaves_.insert(stage_.order.begin() + static_cast<std::ptrdiff_t>(position),
+                   stage_.order.end());
+  }
+  /// Of all spatial loops together.
+  int64_t All() const {
+    int64_t points = 1;
+    for (size_t l = 0; l < stage_.loops.size(); ++l) {
+      const LoopNode& n = stage_.loops[l];
+      const bool whole =
+          n.origin == LoopNode::Origin::kAxis || n.origin == LoopNode::Origin::kFused;
+      const int loop = static_cast<int>(l);
+      if (whole && !s_.IsReduce({instance_.stage, loop})) points *= Of(loop);
+    }
+    return points;
+  }
+
+ private:
+  int64_t Of(int loop) const {
+    const LoopNode& n = stage_.loops[loop];
+    if (n.fused_into >= 0) return 1;  // the fused loop counts
+    if (n.split_outer < 0) return leaves_.contains(loop) ? ExtentOf(s_, instance_, loop) : 1;
+    if (Stands(loop)) return ExtentOf(s_, instance_, loop);
+    return Of(n.split_outer) * Of(n.split_inner);
+  }
+  bool Stands(int loop) const {
+    const LoopNode& n = stage_.loops[loop];
+    if (n.fused_into >= 0) return false;
+    if (n.split_outer < 0) return leaves_.contains(loop);
+    return Stands(n.split_outer) && Stands(n.split_inner);
+  }
+
+  const Schedule& s_;
+  const Instance& instance_;
+  const StageSchedule& stage_;
+  std::set<int> leaves_;
+};
+
+}  // namespace
+
 std::set<int> NestBuilder::MadeWholly(const Instance& instance, size_t position,
                                       const std::vector<Needed>& inside) const {
   std::set<int> wholly;
   // The owner: its loops from here on meet as many points as its box has.
-  int64_t points = 1, box = 1;
+  int64_t box = 1;
   const StageSchedule& schedule = s_.stages[instance.stage];
-  for (size_t p = position + 1; p < schedule.order.size(); ++p) {
-    const int loop = schedule.order[p];
-    if (!s_.IsReduce({instance.stage, loop})) points *= ExtentOf(s_, instance, loop);
-  }
   for (int a = 1; a < s_.workload.stages[instance.stage].num_spatial(); ++a)
     box *= inside[0].axes[a].width;
-  if (points == box) wholly.insert(instance.stage);
+  if (PointsFrom(s_, instance, position + 1).All() == box) wholly.insert(instance.stage);
   // A Stage computed right here is computed in one piece; one further inside has what a reader that
   // is made wholly asks for with its own axes.
   for (const Needed& made : inside) {

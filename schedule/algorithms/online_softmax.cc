@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "ir/index/simplify.h"
 #include "schedule/algorithms/attention_form.h"
 #include "schedule/primitives/primitive.h"
 
@@ -132,7 +133,13 @@ class Rewriter {
       stage.spatial.push_back(block_);
       stage.reduce = old.reduce;
       stage.combiner = old.combiner;
-      stage.body = {WhereKey(keys, ByBlocks(old.body[0], old.num_axes()), 0)};
+      // The last map gives the scores themselves: there a key that does not exist scores -inf.
+      const bool last = id == f_.chain.back() && old.combiner == ir::Combiner::kNone &&
+                        f_.scores->kind == ir::ExprKind::kLoad && f_.scores->id == old.results[0];
+      const Expr body = ByBlocks(old.body[0], old.num_axes());
+      const bool zeros = id == f_.contraction && IsZeroBeyond(old.body[0], old, keys - 1);
+      stage.body = {zeros ? body : WhereKey(keys, body, last ? -kInfinity : 0)};
+      masked_ |= last;
       const int made = Append(std::move(stage), kOutside);
       blocked_[old.results[0]] = made;
     }
@@ -140,7 +147,44 @@ class Rewriter {
   /// The scores over (t, R, key in the block).
   Expr MaskedScore() {
     const int keys = static_cast<int>(rows_.size()) + 1;
-    return WhereKey(keys, ByBlocks(f_.scores, keys), -kInfinity);
+    const Expr scores = ByBlocks(f_.scores, keys);
+    return masked_ ? scores : WhereKey(keys, scores, -kInfinity);
+  }
+
+  /// Whether all that the expression loads along the axis of the keys, over the axes of `of`, is
+  /// zero beyond the last key as far as whole blocks reach: copies are padded so. (The product with
+  /// such a value is what it is elsewhere, a number: no block has to ask whether its keys exist.)
+  bool IsZeroBeyond(const Expr& e, const ir::Stage& of, int key) const {
+    ir::VarRanges ranges;
+    for (int a = 0; a < of.num_axes(); ++a) ranges.extent.push_back(of.Extent(a));
+    ranges.extent[static_cast<size_t>(key)] = std::max<int64_t>(1, blocks_ * block_ - f_.keys);
+    std::vector<Expr> beyond(ranges.extent.size());
+    beyond[static_cast<size_t>(key)] = Var(key) + Int(f_.keys);
+    bool zero = true;
+    ir::Visit(e, [&](const ir::ExprNode& load) {
+      if (load.kind != ir::ExprKind::kLoad) return;
+      const auto along = [&](const Expr& i) { return ir::DependsOnVar(i, key); };
+      if (std::none_of(load.args.begin(), load.args.end(), along)) return;
+      const ir::Tensor& tensor = s_.workload.tensors[static_cast<size_t>(load.id)];
+      const int id = s_.workload.Producer(load.id);
+      std::vector<Expr> at;
+      for (size_t d = 0; d < load.args.size(); ++d) {
+        at.push_back(ir::SubstituteVars(load.args[d], beyond));
+        const ir::Interval bounds = ir::BoundsOf(at.back(), ranges);
+        zero &= bounds.low >= 0 && bounds.high < tensor.shape[d];
+      }
+      if (id < 0) return static_cast<void>(zero = false);
+      const ir::Stage& made = s_.workload.stages[static_cast<size_t>(id)];
+      const Expr& body = made.body[0];
+      zero &= made.combiner == ir::Combiner::kNone && made.store.empty() &&
+              body->kind == ir::ExprKind::kSelect && ir::Equal(body->args[2], F32(0));
+      if (!zero) return;
+      std::vector<Expr> conditions;
+      ir::SplitConjunction(ir::SubstituteVars(body->args[0], at), &conditions);
+      zero = std::any_of(conditions.begin(), conditions.end(),
+                         [&](const Expr& c) { return ir::Decide(c, ranges) == false; });
+    });
+    return zero;
   }
 
   void AddOutput(int p, int fade, int scale) {
@@ -154,9 +198,10 @@ class Rewriter {
     std::vector<Expr> weight = row;
     weight.push_back(Var(spatial + 1));
     const std::vector<int64_t> shape = WithBlocks(old.spatial);
-    const int partial = Add(
-        shape, ir::Combiner::kSum,
-        WhereKey(spatial + 1, Load(p, weight) * ir::SubstituteVars(f_.values, values), 0), kInScan);
+    const Expr product = Load(p, weight) * ir::SubstituteVars(f_.values, values);
+    const bool zeros = IsZeroBeyond(f_.values, old, spatial);
+    const int partial = Add(shape, ir::Combiner::kSum,
+                            zeros ? product : WhereKey(spatial + 1, product, 0), kInScan);
     const int o = NextTensor();
     const std::vector<Expr> at = Axes(shape.size());
     const Expr before = IfBefore(Load(o, Before(at)) * Load(fade, row), 0);
@@ -196,6 +241,7 @@ class Rewriter {
   int scan_ = 0;
   std::vector<int64_t> rows_;
   std::map<int, int> blocked_;  ///< tensors of the scores → their blocks
+  bool masked_ = false;         ///< keys that do not exist score -inf already
 };
 
 }  // namespace

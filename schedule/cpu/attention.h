@@ -15,6 +15,10 @@ namespace hone::schedule {
 /// The attention in a Workload, from its structure; nothing when there is none.
 std::optional<AttentionForm> FindAttention(const Schedule& schedule);
 
+/// Attention over so many keys and rows and more is by blocks of keys by default: all scores of a
+/// block of rows would not stay in the caches.
+inline constexpr int64_t kLongKeys = 512, kLongQueries = 64;
+
 /// What is decided of attention in one phase.
 struct AttentionChoice {
   TileChoice tile;         ///< of the scores

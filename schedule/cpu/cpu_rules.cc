@@ -52,13 +52,14 @@ class AllSketches final : public KindSketches {
 
 const std::vector<const CpuRule*>& CpuRules() {
   static const std::vector<const CpuRule*> rules = {
+      // Before the others: its default, where it has one, is better than theirs.
+      &AttentionSketches(),  //
       &CascadeSketches(),    //
       &DirectSketches(),     //
       &WinogradSketches(),   //
       &RowsSketches(),       //
       &MapSketches(),        //
       &ScanSketches(),       //
-      &AttentionSketches(),  //
       &CumulatedSketches(),  //
   };
   return rules;

@@ -9,7 +9,8 @@ namespace hone::schedule {
 // sN = rfactor(STAGE, STAGE.rK, f, inner|outer[, first]): the reduction over rK becomes two: sN
 // folds ceil(n/f) elements for each of f partial results (inner: element r = q·f + p belongs to
 // partial p; outer: r = p·ceil(n/f) + q), with p its last spatial axis, or its first; STAGE folds
-// the partial results. Floats are then added in another order.
+// the partial results. Floats are then added in another order. A Stage of a scan keeps its first
+// axis: sN folds in every iteration what STAGE folded.
 absl::Status ApplyRfactor(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(4, 5));
@@ -28,7 +29,8 @@ absl::Status ApplyRfactor(Schedule& schedule, const Instruction& instruction) {
   const int axis = schedule.node(ref).axis;
   if (axis < S) return Illegal(fmt::format("{} is not a reduce axis", args.Text(1)));
   if (ir::IsTuple(old.combiner)) return Illegal("a tuple reduction cannot be factored");
-  if (old.scan >= 0) return Illegal("a stage of a scan cannot be factored");
+  if (old.scan >= 0 && first)
+    return Illegal("the first axis of a stage of a scan is the sequential one");
   const int64_t n = old.Extent(axis);
   if (f < 2 || f > n || f > 4096)
     return Illegal(fmt::format("the factor must lie in 2..min({}, 4096)", n));
@@ -45,6 +47,7 @@ absl::Status ApplyRfactor(Schedule& schedule, const Instruction& instruction) {
   partial.reduce = old.reduce;
   partial.reduce[axis - S] = q;
   partial.combiner = old.combiner;
+  partial.scan = old.scan;
   // Variables shift by one after the new spatial axis.
   std::vector<ir::Expr> vars;
   for (int a = 0; a < old.num_axes(); ++a) vars.push_back(ir::Var(a < place ? a : a + 1));

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "schedule/schedule.h"
 #include "schedule/space.h"
 #include "tests/schedule/nest_check.h"
 
@@ -15,6 +16,9 @@
 // code.
 namespace hone::schedule {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Sizes {
   int64_t heads, rows, keys, depth, width;
@@ -77,7 +81,8 @@ void CheckAll(const std::string& text, const AttentionChoice& choice) {
 }
 
 TEST(AttentionSketch, RowsAndBlocksEqualTheInterpreter) {
-  const Sizes sizes[] = {{2, 12, 40, 8, 24}, {3, 7, 13, 5, 9}, {1, 16, 64, 4, 64}};
+  // Rows and keys that blocks do not divide, primes among them, and values that fill no vector.
+  const Sizes sizes[] = {{2, 12, 40, 8, 24}, {3, 7, 13, 5, 9}, {1, 16, 64, 4, 64}, {2, 13, 37, 3, 9}};
   for (const Sizes& n : sizes) {
     for (int form = 0; form < 4; ++form) {
       const bool mask = form % 2 == 1, after = form == 2, stored = form >= 2;
@@ -117,6 +122,42 @@ TEST(AttentionSketch, ASpaceHoldsThemBesideTheRootPhases) {
     }
     first += s.Product();
   }
+}
+
+TEST(AttentionSketch, LongAttentionIsByBlocksOfKeys) {
+  const std::string target = "cpu:avx512,threads=2";
+  const auto key_block = [&](const Sizes& n, Trace* trace) {
+    const Space space(WorkloadOf(Attention(n, true, true, false)), TargetOf(target),
+                      ir::AccuracyClass::kDefault);
+    *trace = *space.TraceOf(space.DefaultId());
+    return space.ValuesText(space.DefaultId());
+  };
+  Trace trace;
+  EXPECT_THAT(key_block({2, 63, 512, 2, 8}, &trace), Not(HasSubstr("online")));
+  EXPECT_THAT(key_block({2, 64, 511, 2, 8}, &trace), Not(HasSubstr("online")));
+  for (const Sizes& n : {Sizes{2, 64, 512, 2, 8}, Sizes{2, 67, 521, 2, 8}}) {
+    EXPECT_THAT(key_block(n, &trace), HasSubstr("attention/online"));
+    const CheckResult result = CheckTrace(WorkloadOf(Attention(n, true, true, false)), trace,
+                                          {.target = target, .compile = true, .slack = 2e-5});
+    EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
+  }
+}
+
+// Keys beyond the last one are in the copies, so that no step of a product asks for them.
+TEST(AttentionSketch, ProductsHaveNoConditionsWhereBlocksDoNotDivideTheKeys) {
+  const ir::Workload workload = WorkloadOf(Attention({2, 12, 40, 8, 24}, true, true, false));
+  AttentionChoice choice{.tile = {3, 1}, .query_rows = 4, .key_block = 16};
+  const auto trace = PlannedTrace(workload, TargetOf("cpu:avx512,threads=2"), choice);
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const auto schedule = Replay(workload, *trace);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  int products = 0;
+  for (const ir::Stage& stage : schedule->workload.stages) {
+    if (stage.combiner != ir::Combiner::kSum || stage.body[0]->kind == ir::ExprKind::kLoad) continue;
+    EXPECT_EQ(stage.body[0]->kind, ir::ExprKind::kBinary) << stage.name;
+    ++products;
+  }
+  EXPECT_GE(products, 2);
 }
 
 TEST(AttentionSketch, IsRefusedWhereSomethingElseStandsBeside) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -126,6 +127,50 @@ TEST(OnlineSoftmax, InOnePhaseWithAScoreMapInlined) {
                                    "compute_at(s6, s16.i0)\n");
   EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
   EXPECT_EQ(result.lowered.nest.phases.size(), 2U) << "the scan, then its last state";
+}
+
+TEST(OnlineSoftmax, SumsOfTheScanByLanes) {
+  for (const char* order : {"inner", "outer"}) {
+    const std::string trace =
+        fmt::format("s6 = algorithm(s5, online_softmax, 5)\ns18 = rfactor(s12, s12.r0, 4, {})\n", order);
+    const CheckResult result = Check(Attention(kScaled, kDivided, ""), trace);
+    EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
+    const auto schedule = Replay(WorkloadOf(Attention(kScaled, kDivided, "")), TraceOf(trace));
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    EXPECT_EQ(schedule->workload.stages.back().scan, 0);
+  }
+  EXPECT_THAT(Loops(Attention(kScaled, kDivided, ""),
+                    "s6 = algorithm(s5, online_softmax, 5)\n"
+                    "s18 = rfactor(s12, s12.r0, 4, inner, first)"),
+              HasSubstr("the first axis of a stage of a scan is the sequential one"));
+}
+
+// What is carried of a large result is in place, where the loops of the scan are inside of one
+// phase; by steps, every iteration has its own.
+TEST(OnlineSoftmax, OneIterationOverwritesTheOneBefore) {
+  const std::string workload =
+      "workload 1\n"
+      "x0: f32[8,64,2] input range(-1,1)\n"
+      "x1: f32[8,64,2] input range(-1,1)\n"
+      "x2: f32[8,64,64] input range(-1,1)\n"
+      "s0: f32[8,64,64] = sum[r0:2] (x0[i0, i1, r0] * x1[i0, i2, r0])\n"
+      "s1: f32[8,64] = max[r0:64] (s0[i0, i1, r0])\n"
+      "s2: f32[8,64,64] = exp(s0[i0, i1, i2] - s1[i0, i1])\n"
+      "s3: f32[8,64] = sum[r0:64] (s2[i0, i1, r0])\n"
+      "s4: f32[8,64,64] output = sum[r0:64] (s2[i0, i1, r0] / s3[i0, i1] * x2[i0, r0, i2])\n";
+  const std::string algorithm = "s5 = algorithm(s4, online_softmax, 8)\n";
+  std::string inside = algorithm + "split(s15.i2, 5, two_sizes)\n"
+                       "reorder(s15.i1, s15.i0, s15.i2.0, s15.i2.1, s15.i3)\n";
+  for (int stage = 14; stage >= 5; --stage) inside += fmt::format("compute_at(s{}, s15.i0)\n", stage);
+  const auto largest = [&](const std::string& trace) {
+    const CheckResult result = Check(workload, trace);
+    EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
+    int64_t bytes = 0;
+    for (const auto& b : result.lowered.artifact.workspace) bytes = std::max(bytes, b.bytes);
+    return bytes;
+  };
+  EXPECT_EQ(largest(inside), int64_t{8} * 64 * 64 * 4);
+  EXPECT_EQ(largest(algorithm), int64_t{8} * 8 * 64 * 64 * 4);
 }
 
 TEST(OnlineSoftmax, IsRefused) {

@@ -27,23 +27,23 @@ ValueId Scores(TestGraph& t, ValueId q, ValueId k) {
   return t.Op("MatMul", {q, k}, {{"transpose_b", int64_t{1}}});
 }
 
-// softmax(q kᵀ / 2 + mask) v, where positions of `allowed` are masked too.
-TestGraph Attention() {
+// softmax(q kᵀ / 2 + mask) v, where positions of `allowed` are masked too: as few rows and keys as
+// are long.
+TestGraph Attention(int64_t rows = 64, int64_t keys = 512) {
   TestGraph t;
-  const ValueId q = t.Input({2, 3, 4});
-  const ValueId k = t.Input({2, 5, 4});
-  const ValueId v = t.Input({2, 5, 6});
+  const ValueId q = t.Input({2, rows, 2});
+  const ValueId k = t.Input({2, keys, 2});
+  const ValueId v = t.Input({2, keys, 3});
   const ValueId scaled = t.Binary("mul", Scores(t, q, k), t.Scalar(0.5));
-  const ValueId masked = t.Binary("add", scaled, t.Input({1, 1, 5}));
-  const ValueId allowed = t.Binary("lt", t.Input({3, 5}), t.Scalar(0.9));
+  const ValueId masked = t.Binary("add", scaled, t.Input({1, 1, keys}));
+  const ValueId allowed = t.Binary("lt", t.Input({rows, keys}), t.Scalar(0.9));
   const ValueId kept = t.Op("Select", {allowed, masked, t.Scalar(-1e9)});
   t.Output(t.Op("MatMul", {SoftmaxOf(t, kept), v}), "y");
   return t;
 }
 
-int Marked(Graph& graph) {
+int Marked(Graph& graph, const ir::Target& target = TestTarget()) {
   InterpreterEvaluator evaluator;
-  const ir::Target target = TestTarget();
   const auto marked = RecogniseAttention(graph, {evaluator, target});
   EXPECT_TRUE(marked.ok()) << StatusMessage(marked.status());
   return marked.ok() ? *marked : -1;
@@ -51,44 +51,78 @@ int Marked(Graph& graph) {
 
 TEST(RecogniseAttentionTest, MarksTheSecondProduct) {
   TestGraph t;
-  const ValueId q = t.Input({2, 3, 4});
-  const ValueId scores = Scores(t, q, t.Input({2, 5, 4}));
-  t.Output(t.Op("MatMul", {SoftmaxOf(t, scores), t.Input({2, 5, 6})}), "y");
+  const ValueId q = t.Input({2, 64, 4});
+  const ValueId scores = Scores(t, q, t.Input({2, 512, 4}));
+  t.Output(t.Op("MatMul", {SoftmaxOf(t, scores), t.Input({2, 512, 6})}), "y");
   ExpectRewrite(t.graph, RecogniseAttention, R"(
 graph test
-%0:f32[2,3,4] = input input0
-%1:f32[2,5,4] = input input1
-%2:f32[2,5,6] = input input2
-%3:f32[2,3,5] = MatMul(%0, %1) {transpose_b=1}
-%4:f32[2,3,5] = Softmax(%3) {axis=-1}
-%5:f32[2,3,6] = MatMul(%4, %2)
+%0:f32[2,64,4] = input input0
+%1:f32[2,512,4] = input input1
+%2:f32[2,512,6] = input input2
+%3:f32[2,64,512] = MatMul(%0, %1) {transpose_b=1}
+%4:f32[2,64,512] = Softmax(%3) {axis=-1}
+%5:f32[2,64,6] = MatMul(%4, %2)
 output %5 y
 )",
                 R"(
 graph test
-%0:f32[2,3,4] = input input0
-%1:f32[2,5,4] = input input1
-%2:f32[2,5,6] = input input2
-%3:f32[2,3,5] = MatMul(%0, %1) {transpose_b=1}
-%4:f32[2,3,5] = Softmax(%3) {axis=-1}
-%5:f32[2,3,6] = MatMul(%4, %2) {attention=1}
+%0:f32[2,64,4] = input input0
+%1:f32[2,512,4] = input input1
+%2:f32[2,512,6] = input input2
+%3:f32[2,64,512] = MatMul(%0, %1) {transpose_b=1}
+%4:f32[2,64,512] = Softmax(%3) {axis=-1}
+%5:f32[2,64,6] = MatMul(%4, %2) {attention=1}
 output %5 y
 )");
 }
 
+TEST(RecogniseAttentionTest, LeavesShortAttentionInTwoGroups) {
+  struct Sizes {
+    int64_t rows, keys;
+    int marked;
+  };
+  for (const Sizes& n : {Sizes{64, 511, 0}, {63, 512, 0}, {1, 4096, 0}, {197, 197, 0}, {64, 512, 1}}) {
+    TestGraph t = Attention(n.rows, n.keys);
+    EXPECT_EQ(Marked(t.graph), n.marked) << n.rows << " rows, " << n.keys << " keys";
+    const auto groups = GroupNodes(t.graph, TestTarget());
+    ASSERT_TRUE(groups.ok());
+    EXPECT_EQ(groups->size(), n.marked == 1 ? 1U : 2U) << n.rows << " rows, " << n.keys << " keys";
+  }
+}
+
+TEST(RecogniseAttentionTest, IsForDevicesThatHaveSuchAKernel) {
+  TestGraph t = Attention();
+  ir::Target gpu;
+  std::string error;
+  ASSERT_TRUE(ir::ParseTarget("cuda:sm_90a", &gpu, &error)) << error;
+  EXPECT_EQ(Marked(t.graph, gpu), 0);
+}
+
 TEST(RecogniseAttentionTest, LeavesOtherProductsAlone) {
-  enum Kind { kOtherAxis, kScoresRead, kProbabilitiesAreOutput, kNoProduct, kOtherOperand };
-  for (const Kind kind :
-       {kOtherAxis, kScoresRead, kProbabilitiesAreOutput, kNoProduct, kOtherOperand}) {
+  enum Kind {
+    kOtherAxis,
+    kScoresRead,
+    kProbabilitiesAreOutput,
+    kNoProduct,
+    kOtherOperand,
+    kWeighted,
+    kRounded,
+  };
+  for (int k = kOtherAxis; k <= kRounded; ++k) {
+    const auto kind = static_cast<Kind>(k);
     TestGraph t;
-    const ValueId q = t.Input({2, 5, 5});
-    const ValueId scores =
-        kind == kNoProduct ? t.Unary("abs", q) : Scores(t, q, t.Input({2, 5, 5}));
+    const ValueId q = t.Input({2, 512, 512});
+    ValueId scores =
+        kind == kNoProduct ? t.Unary("abs", q) : Scores(t, q, t.Input({2, 512, 512}));
     if (kind == kScoresRead) t.Output(t.Unary("abs", scores), "scores");
-    const ValueId p =
+    if (kind == kRounded)
+      scores = t.Op("Cast", {t.Op("Cast", {scores}, {{"to", std::string("f16")}})},
+                    {{"to", std::string("f32")}});
+    ValueId p =
         t.Op("Softmax", {scores}, {{"axis", kind == kOtherAxis ? int64_t{1} : int64_t{2}}});
     if (kind == kProbabilitiesAreOutput) t.Output(p, "p");
-    const ValueId v = t.Input({2, 5, 5});
+    if (kind == kWeighted) p = t.Binary("mul", p, t.Scalar(0.5));
+    const ValueId v = t.Input({2, 512, 512});
     t.Output(kind == kOtherOperand ? t.Op("MatMul", {v, p}) : t.Op("MatMul", {p, v}), "y");
     EXPECT_EQ(Marked(t.graph), 0) << "kind " << kind;
   }
@@ -107,21 +141,21 @@ TEST(RecogniseAttentionTest, IsOneGroupOfBothProducts) {
   ASSERT_TRUE(group.ok()) << StatusMessage(group.status());
   EXPECT_EQ("\n" + testing::Wrapped(ir::ToText(group->workload)), R"(
 workload 1
-x0: f32[3,5] input range(-1,1)
-x1: f32[2,3,4] input range(-1,1)
-x2: f32[2,5,4] input range(-1,1)
-x3: f32[1,1,5] input range(-1,1)
-x4: f32[2,5,6] input range(-1,1)
-s0: bool[3,5] = x0[i0, i1] < 0.9
-s1: f32[2,3,5] = sum[r0:4] (x1[i0, i1, r0] * x2[i0, i2, r0])
-s2: f32[2,3,5] = s1[i0, i1, i2] * 0.5
-s3: f32[2,3,5] = s2[i0, i1, i2] + x3[0, 0, i2]
-s4: f32[2,3,5] = select(s0[i1, i2], s3[i0, i1, i2], -1000000000.0)
-s5: f32[2,3] = max[r0:5] (s4[i0, i1, r0])
-s6: f32[2,3,5] = exp(s4[i0, i1, i2] - s5[i0, i1])
-s7: f32[2,3] = sum[r0:5] (s6[i0, i1, r0])
-s8: f32[2,3,5] = s6[i0, i1, i2] * (1.0 / s7[i0, i1])
-s9: f32[2,3,6] output = sum[r0:5] (s8[i0, i1, r0] * x4[i0, r0, i2])
+x0: f32[64,512] input range(-1,1)
+x1: f32[2,64,2] input range(-1,1)
+x2: f32[2,512,2] input range(-1,1)
+x3: f32[1,1,512] input range(-1,1)
+x4: f32[2,512,3] input range(-1,1)
+s0: bool[64,512] = x0[i0, i1] < 0.9
+s1: f32[2,64,512] = sum[r0:2] (x1[i0, i1, r0] * x2[i0, i2, r0])
+s2: f32[2,64,512] = s1[i0, i1, i2] * 0.5
+s3: f32[2,64,512] = s2[i0, i1, i2] + x3[0, 0, i2]
+s4: f32[2,64,512] = select(s0[i1, i2], s3[i0, i1, i2], -1000000000.0)
+s5: f32[2,64] = max[r0:512] (s4[i0, i1, r0])
+s6: f32[2,64,512] = exp(s4[i0, i1, i2] - s5[i0, i1])
+s7: f32[2,64] = sum[r0:512] (s6[i0, i1, r0])
+s8: f32[2,64,512] = s6[i0, i1, i2] * (1.0 / s7[i0, i1])
+s9: f32[2,64,3] output = sum[r0:512] (s8[i0, i1, r0] * x4[i0, r0, i2])
 )");
   const auto inputs = RandomInputs(before, 7);
   ExpectSame(RunNodes(before, inputs), RunGroups(t.graph, *groups, inputs));
@@ -137,9 +171,9 @@ TEST(RecogniseAttentionTest, WithoutTheMarkBothProductsStayApart) {
 TEST(RecogniseAttentionTest, WhatFollowsJoinsTheGroup) {
   // Heads are put side by side by the store, and a residual is added.
   TestGraph t;
-  const ValueId q = t.Input({2, 3, 4});
-  const ValueId scores = Scores(t, q, t.Input({2, 5, 4}));
-  const ValueId y = t.Op("MatMul", {SoftmaxOf(t, scores), t.Input({2, 5, 4})});
+  const ValueId q = t.Input({2, 64, 4});
+  const ValueId scores = Scores(t, q, t.Input({2, 512, 4}));
+  const ValueId y = t.Op("MatMul", {SoftmaxOf(t, scores), t.Input({2, 512, 4})});
   t.Output(t.Transpose(t.Binary("add", y, q), {1, 0, 2}), "y");
   const Graph before = t.graph;
   ASSERT_EQ(Marked(t.graph), 1);
