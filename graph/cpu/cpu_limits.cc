@@ -15,7 +15,7 @@ class Limits final : public KindLimits {
     return {.row_bytes = cpu.l2_bytes / 2 / 6,
             .near_bytes = cpu.l3_bytes,
             .far_bytes_per_ns = kFarBytesPerNs * target.threads,
-            .attention_keys = 512,
+            .attention_keys = 256,
             .attention_rows = 64};
   }
 };

@@ -128,13 +128,18 @@ class AttentionRule final : public CpuRule {
       if (r <= queries && 3 * r * form->keys * 4 <= cpu.l2_bytes / 2) rows.rows.push_back({r});
     }
     for (int64_t r : {8, 16, 32, 64, 96, 128, 192, 256}) {
-      if (r <= queries) blocks.rows.push_back({r});
+      if (r <= queries || (r == kNominalRows && queries >= kLongQueries)) blocks.rows.push_back({r});
     }
     for (int64_t k : {32, 64, 128, 256, 512, 1024}) {
       if (k < form->keys || k == kLongKeys) keys.rows.push_back({k});
     }
     std::vector<Sketch> sketches;
     Add({"attention/rows", {tile, rows}, nullptr, nullptr}, subject, *form, &sketches);
+    // The default stands in the tables.
+    const Values nominal = NominalValues(*subject, *form);
+    const std::vector<int64_t> nominal_tile = {nominal[kRows], nominal[kVectors]};
+    if (IsLong(*subject, *form) && std::ranges::count(tile.rows, nominal_tile) == 0)
+      tile.rows.push_back(nominal_tile);
     Add({"attention/online", {tile, blocks, keys}, nullptr, nullptr}, subject, *form, &sketches);
     return sketches;
   }
@@ -204,13 +209,17 @@ class AttentionRule final : public CpuRule {
     }
     TraceWriter probe(subject->workload);
     if (!Emit(sketch, first, probe).ok()) return;
-    if (form->online && f.keys >= kLongKeys && QueriesOf(subject->workload, f) >= kLongQueries)
-      form->nominal = NominalValues(*subject, f);
+    if (form->online && IsLong(*subject, f)) form->nominal = NominalValues(*subject, f);
     sketches->push_back(std::move(sketch));
   }
 
+  static constexpr int64_t kNominalRows = 128, kNominalKeys = 256;
+
+  static bool IsLong(const CpuSubject& subject, const AttentionForm& f) {
+    return f.keys >= kLongKeys && QueriesOf(subject.workload, f) >= kLongQueries;
+  }
+
   static Values NominalValues(const CpuSubject& subject, const AttentionForm& f) {
-    constexpr int64_t kNominalRows = 128, kNominalKeys = 256;
     const TraceWriter w(subject.workload);
     TileForm form = FindTileForm(w, {f.chain.back(), f.chain.front(), {}, 0}, subject.target);
     form.rows_total = std::min(form.rows_total, kNominalRows);

@@ -17,7 +17,7 @@ std::optional<AttentionForm> FindAttention(const Schedule& schedule);
 
 /// Attention over so many keys and rows and more is by blocks of keys by default: all scores of a
 /// block of rows would not stay in the caches.
-inline constexpr int64_t kLongKeys = 512, kLongQueries = 64;
+inline constexpr int64_t kLongKeys = 256, kLongQueries = 64;
 
 /// What is decided of attention in one phase.
 struct AttentionChoice {

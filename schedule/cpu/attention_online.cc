@@ -30,12 +30,18 @@ std::vector<int> StagesAfter(const TraceWriter& w, const AttentionForm& f) {
   return after;
 }
 
-/// Copies the values in whole blocks of keys, with zeros beyond the last one.
+/// Copies the values of each head side by side where other heads lie between their rows. Where
+/// blocks do not divide the keys they are copied in whole blocks, with zeros beyond the last key.
 void PackValues(TraceWriter& w, const AttentionForm& f, int vector, int64_t block,
                 const ir::Target& target) {
   const ir::Stage& product = w.stage(f.product);
   const int key = product.num_spatial();
   if (f.values->kind != ir::ExprKind::kLoad) return;
+  const bool whole = f.keys % block == 0;
+  bool apart = false;
+  for (const Access& a : AccessesOf(w.workload(), product))
+    apart |= a.tensor == f.values->id && a.stride[key] > product.spatial[vector];
+  if (whole && !apart) return;
   std::vector<std::string> front, last;
   for (size_t d = 0; d < f.values->args.size(); ++d) {
     const ir::Expr& index = f.values->args[d];
@@ -43,14 +49,17 @@ void PackValues(TraceWriter& w, const AttentionForm& f, int vector, int64_t bloc
     if (ir::DependsOnVar(index, key)) {
       if (!plain || !last.empty()) return;
       last = {fmt::format("i{}/{}", d, block), fmt::format("i{}%{}", d, block)};
+      if (whole) last = {fmt::format("i{}", d)};
     } else if (!ir::DependsOnVar(index, vector)) {
       front.push_back(fmt::format("i{}", d));
     }
   }
   for (size_t d = 0; d < f.values->args.size(); ++d) {
-    if (ir::DependsOnVar(f.values->args[d], vector)) last.push_back(fmt::format("i{}", d));
+    if (!ir::DependsOnVar(f.values->args[d], vector)) continue;
+    if (whole && f.values->args[d]->kind != ir::ExprKind::kVar) return;
+    last.push_back(fmt::format("i{}", d));
   }
-  if (last.size() != 3) return;
+  if (last.size() != (whole ? 2 : 3)) return;
   front.insert(front.end(), last.begin(), last.end());
   const int copy = static_cast<int>(w.workload().stages.size());
   w.Emit(fmt::format("{} = pack({}, {}, [{}])", w.NextStage(), product.name,
@@ -105,7 +114,8 @@ int64_t OnlineRows(int64_t wanted, int64_t rows, bool must_divide) {
 
 int64_t OnlineKeys(int64_t wanted, int64_t keys, int64_t lanes) {
   if (keys <= lanes) return keys;
-  const int64_t blocks = CeilDiv(keys, std::max(wanted, lanes));
+  wanted = std::max(wanted, lanes);
+  const int64_t blocks = std::max<int64_t>(1, (keys + wanted / 2) / wanted);
   return std::min(CeilDiv(CeilDiv(keys, blocks), lanes) * lanes, keys);
 }
 
@@ -131,7 +141,7 @@ absl::Status PlanAttentionByKeys(TraceWriter& w, const AttentionChoice& choice,
   const int64_t rows = OnlineRows(choice.query_rows, all_rows, HasUnevenOthers(w, own, target));
   const TileChoice tile = OnlineTile(scores, choice, rows, keys);
   PackKeys(w, f, scores, keys, tile.vectors * scores.lanes, target);
-  if (f.keys % keys != 0) PackValues(w, f, own.vector, keys, target);
+  PackValues(w, f, own.vector, keys, target);
   const int first = static_cast<int>(w.workload().stages.size());
   w.Emit(fmt::format("{} = algorithm({}, online_softmax, {})", w.NextStage(), w.name(f.product),
                      keys));

@@ -294,3 +294,19 @@ def linear_attention(n):
     both = n.add(everywhere, n.op("Div", causal, n.add(norm, 1e-6)))
     n.width[both] = 16
     return n.layer_norm(n.add(x, both))
+
+
+@network(17)
+def long_document(n):
+    """A prime number of words, more than a cache holds scores of, some of them padding; then a few words ask all."""
+    length, asking, width, heads = 521, 70, 24, 3
+    x = n.input("document", [1, length, width])
+    mask = n.input("attention_mask", [1, length], dtype=np.int64, draw=lambda rng: np.arange(length)[None] < 488)
+    y = n.input("questions", [1, asking, width])
+    far = n.op("Cast", n.unsqueeze(n.unsqueeze(mask, 1), 2), to=1)
+    far = n.mul(n.op("Sub", 1.0, far), -10000.0)
+    x = n.layer_norm(n.add(n.self_attention(x, 1, length, heads, far), x))
+    q = n.heads(n.linear(y, width), 1, asking, heads)
+    k, v = (n.heads(n.linear(x, width), 1, length, heads) for _ in range(2))
+    y = n.reshape(n.transpose(n.attention(q, k, v, far), 0, 2, 1, 3), [1, asking, width], width=width)
+    return [x, y]
