@@ -232,10 +232,10 @@ bool Loads(const ir::Stage& reader, const ir::Stage& producer);
 /// Stage's own t.
 bool IsCarriedLoad(const ir::Workload& workload, int scan, const ir::ExprNode& load);
 
-/// Whether one iteration's values of this carried tensor may overwrite those of the one before: a map
-/// at root that owns the loops of its scan makes it, each point reads only itself of the iteration
-/// before, and outside of the scan only the last iteration is read. Only of tensors so large that
-/// the caches feel it.
+/// Whether one iteration's values of this carried tensor may overwrite those of the one before: a
+/// map at root that owns the loops of its scan makes it, each point reads only itself of the
+/// iteration before, and outside of the scan only the last iteration is read. Only for tensors so
+/// large that the caches feel it.
 bool MayOverwrite(const Schedule& schedule, int tensor);
 
 /// Whether the Schedule keeps the order of every scan's iterations and computes its Stages where

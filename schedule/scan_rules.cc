@@ -172,7 +172,7 @@ class PointsFrom {
     leaves_.insert(stage_.order.begin() + static_cast<std::ptrdiff_t>(position),
                    stage_.order.end());
   }
-  /// Of all spatial loops together.
+  /// Along all spatial loops together.
   int64_t All() const {
     int64_t points = 1;
     for (size_t l = 0; l < stage_.loops.size(); ++l) {

@@ -130,9 +130,9 @@ absl::StatusOr<int> RecogniseSilu(Graph& graph, const PassContext& context);
 ///   %5 = Binary(%4, %c6) {fn=div}
 absl::StatusOr<int> RecogniseHardSigmoid(Graph& graph, const PassContext& context);
 
-/// Marks the second product of an attention in f32, softmax(scale · Q Kᵀ + mask) V, over as many keys
-/// and rows as the Target's group limits say, so that grouping puts both products and the softmax
-/// between them in one group.
+/// Marks the second product of an attention in f32, softmax(scale · Q Kᵀ + mask) V, over as many
+/// keys and rows as the Target's group limits say, so that grouping puts both products and the
+/// softmax between them in one group.
 ///
 ///   %2 = MatMul(%0, %1) {transpose_b=1}       (the same, and)
 ///   %3 = Softmax(%2) {axis=3}                 %5 = MatMul(%3, %4) {attention=1}

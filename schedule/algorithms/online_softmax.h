@@ -26,9 +26,9 @@ namespace hone::schedule {
 ///            [T, P]     p · values                                             (scan)
 ///            [T, P]     o = (that + f · o before) / l                          (scan)
 /// `product` becomes what the last block leaves: o, or o · l where its readers divide; then the sum
-/// becomes l. Keys beyond the last one (B does not divide them) score -inf; where keys and values were
-/// packed in blocks of B before, with zeros there, both products have no conditions. A row of which every
-/// score is -inf gives NaN, as it does as written.
+/// becomes l. Keys beyond the last one (B does not divide them) score -inf; where keys and values
+/// were packed in blocks of B before, with zeros there, both products have no conditions. A row of
+/// which every score is -inf gives NaN, as it does as written.
 /// Errors: no attention, B outside of 1..keys.
 absl::Status RewriteAsOnlineSoftmax(Schedule& schedule, int product, int64_t block,
                                     const std::string& first_name);

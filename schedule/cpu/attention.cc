@@ -128,7 +128,8 @@ class AttentionRule final : public CpuRule {
       if (r <= queries && 3 * r * form->keys * 4 <= cpu.l2_bytes / 2) rows.rows.push_back({r});
     }
     for (int64_t r : {8, 16, 32, 64, 96, 128, 192, 256}) {
-      if (r <= queries || (r == kNominalRows && queries >= kLongQueries)) blocks.rows.push_back({r});
+      if (r <= queries || (r == kNominalRows && queries >= kLongQueries))
+        blocks.rows.push_back({r});
     }
     for (int64_t k : {32, 64, 128, 256, 512, 1024}) {
       if (k < form->keys || k == kLongKeys) keys.rows.push_back({k});
@@ -156,9 +157,9 @@ class AttentionRule final : public CpuRule {
     const Instruction* algorithm = FindInstruction(trace, "algorithm");
     if (static_cast<const Form&>(*sketch.form).online != (algorithm != nullptr))
       return UnfitAttention("by another algorithm");
-    HONE_ASSIGN_OR_RETURN(
-        const Place at, algorithm == nullptr ? PlaceByRows(w, *form, subject.target)
-                                             : PlaceByKeys(w, *form, *algorithm, subject.target));
+    HONE_ASSIGN_OR_RETURN(const Place at, algorithm == nullptr
+                                              ? PlaceByRows(w, *form, subject.target)
+                                              : PlaceByKeys(w, *form, *algorithm, subject.target));
     const std::vector<int64_t> block = FactorsOf(trace, at.query);
     if (block.empty()) return UnfitAttention("its rows are not in blocks");
     // Blocks and tiles are clamped to what there is: the first values that mean the same.
@@ -259,8 +260,7 @@ class AttentionRule final : public CpuRule {
   }
 
   static absl::StatusOr<Place> PlaceByKeys(const TraceWriter& w, const AttentionForm& f,
-                                           const Instruction& algorithm,
-                                           const ir::Target& target) {
+                                           const Instruction& algorithm, const ir::Target& target) {
     HONE_ASSIGN_OR_RETURN(const AttentionOwner own, AxesOfProduct(w, f));
     const TileForm scores = FindTileForm(w, {f.chain.back(), f.chain.front(), {}, 0}, target);
     // Each Stage's axes stand after that of the blocks.

@@ -37,8 +37,8 @@ absl::StatusOr<AttentionOwner> AxesOfProduct(const TraceWriter& w, const Attenti
 absl::StatusOr<AttentionOwner> FindOwner(const TraceWriter& w, const AttentionForm& f);
 /// The attention's own Stages; -1 among them where there is no quotient.
 std::vector<int> StagesOf(const AttentionForm& f);
-/// Maps around the attention, all but those `apart`, are inlined or scheduled as phases of their own.
-/// Error: something else than a map stands there.
+/// Maps around the attention, all but those `apart`, are inlined or scheduled as phases of their
+/// own. Error: something else than a map stands there.
 absl::Status ScheduleOthers(TraceWriter& w, const std::vector<int>& apart,
                             const ir::Target& target);
 

@@ -82,7 +82,8 @@ void CheckAll(const std::string& text, const AttentionChoice& choice) {
 
 TEST(AttentionSketch, RowsAndBlocksEqualTheInterpreter) {
   // Rows and keys that blocks do not divide, primes among them, and values that fill no vector.
-  const Sizes sizes[] = {{2, 12, 40, 8, 24}, {3, 7, 13, 5, 9}, {1, 16, 64, 4, 64}, {2, 13, 37, 3, 9}};
+  const Sizes sizes[] = {
+      {2, 12, 40, 8, 24}, {3, 7, 13, 5, 9}, {1, 16, 64, 4, 64}, {2, 13, 37, 3, 9}};
   for (const Sizes& n : sizes) {
     for (int form = 0; form < 4; ++form) {
       const bool mask = form % 2 == 1, after = form == 2, stored = form >= 2;
@@ -153,7 +154,8 @@ TEST(AttentionSketch, ProductsHaveNoConditionsWhereBlocksDoNotDivideTheKeys) {
   ASSERT_TRUE(schedule.ok()) << schedule.status();
   int products = 0;
   for (const ir::Stage& stage : schedule->workload.stages) {
-    if (stage.combiner != ir::Combiner::kSum || stage.body[0]->kind == ir::ExprKind::kLoad) continue;
+    if (stage.combiner != ir::Combiner::kSum || stage.body[0]->kind == ir::ExprKind::kLoad)
+      continue;
     EXPECT_EQ(stage.body[0]->kind, ir::ExprKind::kBinary) << stage.name;
     ++products;
   }

@@ -131,8 +131,10 @@ TEST(OnlineSoftmax, InOnePhaseWithAScoreMapInlined) {
 
 TEST(OnlineSoftmax, SumsOfTheScanByLanes) {
   for (const char* order : {"inner", "outer"}) {
-    const std::string trace =
-        fmt::format("s6 = algorithm(s5, online_softmax, 5)\ns18 = rfactor(s12, s12.r0, 4, {})\n", order);
+    const std::string trace = fmt::format(
+        "s6 = algorithm(s5, online_softmax, 5)\n"
+        "s18 = rfactor(s12, s12.r0, 4, {})\n",
+        order);
     const CheckResult result = Check(Attention(kScaled, kDivided, ""), trace);
     EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
     const auto schedule = Replay(WorkloadOf(Attention(kScaled, kDivided, "")), TraceOf(trace));
@@ -159,9 +161,11 @@ TEST(OnlineSoftmax, OneIterationOverwritesTheOneBefore) {
       "s3: f32[8,64] = sum[r0:64] (s2[i0, i1, r0])\n"
       "s4: f32[8,64,64] output = sum[r0:64] (s2[i0, i1, r0] / s3[i0, i1] * x2[i0, r0, i2])\n";
   const std::string algorithm = "s5 = algorithm(s4, online_softmax, 8)\n";
-  std::string inside = algorithm + "split(s15.i2, 5, two_sizes)\n"
+  std::string inside = algorithm +
+                       "split(s15.i2, 5, two_sizes)\n"
                        "reorder(s15.i1, s15.i0, s15.i2.0, s15.i2.1, s15.i3)\n";
-  for (int stage = 14; stage >= 5; --stage) inside += fmt::format("compute_at(s{}, s15.i0)\n", stage);
+  for (int stage = 14; stage >= 5; --stage)
+    inside += fmt::format("compute_at(s{}, s15.i0)\n", stage);
   const auto largest = [&](const std::string& trace) {
     const CheckResult result = Check(workload, trace);
     EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;

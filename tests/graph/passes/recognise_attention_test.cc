@@ -81,7 +81,8 @@ TEST(RecogniseAttentionTest, LeavesShortAttentionInTwoGroups) {
     int64_t rows, keys;
     int marked;
   };
-  for (const Sizes& n : {Sizes{64, 255, 0}, {63, 256, 0}, {1, 4096, 0}, {197, 197, 0}, {64, 256, 1}}) {
+  for (const Sizes& n :
+       {Sizes{64, 255, 0}, {63, 256, 0}, {1, 4096, 0}, {197, 197, 0}, {64, 256, 1}}) {
     TestGraph t = Attention(n.rows, n.keys);
     EXPECT_EQ(Marked(t.graph), n.marked) << n.rows << " rows, " << n.keys << " keys";
     const auto groups = GroupNodes(t.graph, TestTarget());
@@ -112,14 +113,12 @@ TEST(RecogniseAttentionTest, LeavesOtherProductsAlone) {
     const auto kind = static_cast<Kind>(k);
     TestGraph t;
     const ValueId q = t.Input({2, 256, 256});
-    ValueId scores =
-        kind == kNoProduct ? t.Unary("abs", q) : Scores(t, q, t.Input({2, 256, 256}));
+    ValueId scores = kind == kNoProduct ? t.Unary("abs", q) : Scores(t, q, t.Input({2, 256, 256}));
     if (kind == kScoresRead) t.Output(t.Unary("abs", scores), "scores");
     if (kind == kRounded)
       scores = t.Op("Cast", {t.Op("Cast", {scores}, {{"to", std::string("f16")}})},
                     {{"to", std::string("f32")}});
-    ValueId p =
-        t.Op("Softmax", {scores}, {{"axis", kind == kOtherAxis ? int64_t{1} : int64_t{2}}});
+    ValueId p = t.Op("Softmax", {scores}, {{"axis", kind == kOtherAxis ? int64_t{1} : int64_t{2}}});
     if (kind == kProbabilitiesAreOutput) t.Output(p, "p");
     if (kind == kWeighted) p = t.Binary("mul", p, t.Scalar(0.5));
     const ValueId v = t.Input({2, 256, 256});
