@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 
 #include "tests/ptx/arith.h"
+#include "tests/ptx/matrices.h"
 
 // Threads and their instructions.
 namespace hone::ptx {
@@ -87,7 +88,7 @@ void Block::Fail(const Thread& t, std::string_view what) {
 }
 
 bool Block::Release() {
-  if (ReleaseShuffles()) return error_.empty();
+  if (ReleaseShuffles() || ReleaseMatrices()) return error_.empty();
   const Thread* first = nullptr;
   for (const Thread& t : threads_) {
     if (t.state == Thread::State::kAtBarrier) first = &t;
@@ -186,6 +187,8 @@ void Block::Step(Thread& t) {
     t.state = Thread::State::kAtBarrier;
   } else if (in.opcode == "shfl") {
     t.state = Thread::State::kAtShuffle;
+  } else if (IsOfMatrices(in)) {
+    t.state = Thread::State::kAtMatrices;
   } else {
     if (in.opcode == "ld" || in.opcode == "st") {
       LoadOrStore(t, in);

@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +28,7 @@ uint64_t RoundedUp(uint64_t value, uint64_t to);
 Memory MakeMemory(uint64_t address, std::span<const uint8_t> bytes, bool set);
 
 struct Thread {
-  enum class State : uint8_t { kReady, kAtBarrier, kAtShuffle, kEnded };
+  enum class State : uint8_t { kReady, kAtBarrier, kAtShuffle, kAtMatrices, kEnded };
   State state = State::kReady;
   int32_t number = 0;  ///< in its block
   std::array<int64_t, 3> index = {};
@@ -65,6 +66,9 @@ class Block {
   bool Release();
   bool ReleaseShuffles();
   void Shuffle(size_t begin, const Thread& first);
+  bool ReleaseMatrices();
+  void FetchMatrices(const Instruction& in, std::span<Thread> warp);
+  void Multiply(const Instruction& in, std::span<Thread> warp);
 
   // ---- operands ----
   uint64_t Special(const Thread& t, std::string_view name);

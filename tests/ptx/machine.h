@@ -50,8 +50,8 @@ class Device {
   /// an access outside of memory or not aligned, a read of memory or a register that nothing was
   /// written to, two threads (of different blocks, or of one between two barriers) at one byte
   /// of global or shared memory, one of them writing, a barrier that not all threads reach, a touch
-  /// of what an asynchronous copy writes before its thread has waited for it, an unspecified
-  /// result, more than 2^24 instructions.
+  /// of what an asynchronous copy writes before its thread has waited for it, a warp that does not
+  /// come together to ldmatrix or mma, an unspecified result, more than 2^24 instructions.
   absl::Status Run(int program, std::string_view kernel, const Launch& launch);
   absl::Status Run(std::string_view kernel, const Launch& launch) { return Run(0, kernel, launch); }
 

@@ -246,8 +246,8 @@ TEST(PtxMachineTest, CopiesFillUpWithZeros) {
 }
 
 TEST(PtxMachineTest, NamesWhatItCannotRead) {
-  EXPECT_THAT(RunBody("mma.sync.aligned.m16n8k8.f32 %r1, %r2;\n", 1).error,
-              HasSubstr("instruction mma.sync.aligned.m16n8k8.f32: mma is not known"));
+  EXPECT_THAT(RunBody("wmma.sync.aligned.m16n16k16 %r1, %r2;\n", 1).error,
+              HasSubstr("instruction wmma.sync.aligned.m16n16k16: wmma is not known"));
   EXPECT_THAT(RunBody("div.full.f32 %r2, %r1, %r1;\n", 1).error, HasSubstr(".full is not known"));
   EXPECT_THAT(RunBody("sqrt.f32 %r2, %r1;\n", 1).error, HasSubstr("only correctly rounded"));
   EXPECT_THAT(RunBody("bra nowhere;\n", 1).error, HasSubstr("no label nowhere"));

@@ -5,6 +5,8 @@
 
 #include "fmt/core.h"
 
+#include "tests/ptx/matrices.h"
+
 namespace hone::ptx {
 namespace {
 
@@ -38,10 +40,12 @@ const std::map<std::string_view, Form>& Forms() {
       {"cvta", {2, 2, kToSpace, false, false, true, true}},
       {"div", {3, 3, kFtz, false, true}},
       {"fma", {4, 4, kSat | kFtz, false, true}},
+      {"ldmatrix", {2, 2, kNoFlags, false, false, false}},
       {"ld", {2, 2, kNc | kCg, false, false, true, true}},
       {"mad", {4, 4, kWide | kHi | kLo}},
       {"max", {3, 3, kFtz | kNan}},
       {"min", {3, 3, kFtz | kNan}},
+      {"mma", {4, 4, kNoFlags, false, false, false}},
       {"mov", {2, 2}},
       {"mul", {3, 3, kWide | kHi | kLo | kSat | kFtz, false, true}},
       {"neg", {2, 2, kFtz}},
@@ -123,6 +127,10 @@ bool ReadRounding(std::string_view word, Instruction* in) {
 }
 
 bool ReadPart(std::string_view word, const Form& form, Instruction* in) {
+  if (IsOfMatrices(*in)) {
+    in->parts.emplace_back(word);
+    return true;
+  }
   if (form.compares && in->compare.empty() && IsComparison(word)) {
     in->compare = std::string(word);
     return true;
@@ -217,6 +225,7 @@ std::string CheckForm(const Instruction& in) {
     return fmt::format("{} operands, not {} to {}", count, form.least, form.most);
   if (form.types && in.type.kind == 0) return "it names no type";
   if (in.opcode == "cp") return CheckCopy(in, count);
+  if (IsOfMatrices(in)) return CheckMatrices(in);
   if (in.opcode == "cvt" && (count == 3) != (in.type.kind == 'h'))
     return "another number of sources";
   if (form.compares && in.compare.empty()) return "it compares nothing";

@@ -90,6 +90,7 @@ struct Instruction {
   bool to_integer = false;  ///< .rni, .rzi, .rmi, .rpi
   int vector = 1;
   std::string compare;
+  std::vector<std::string> parts;  ///< of the names of ldmatrix and mma: all behind the opcode
   std::vector<Operand> operands;
   int guard = -1;
   bool guard_negated = false;

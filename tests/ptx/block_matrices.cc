@@ -1,0 +1,94 @@
+#include <bit>
+
+#include "fmt/core.h"
+
+#include "tests/ptx/arith.h"
+#include "tests/ptx/block.h"
+#include "tests/ptx/matrices.h"
+
+// ldmatrix and mma: what a warp does when all of its threads have come there.
+namespace hone::ptx {
+
+bool Block::ReleaseMatrices() {
+  for (size_t begin = 0; begin < threads_.size(); begin += kWarpSize) {
+    const Thread* first = nullptr;
+    const size_t end = std::min(begin + kWarpSize, threads_.size());
+    for (size_t k = begin; k < end && first == nullptr; ++k) {
+      if (threads_[k].state == Thread::State::kAtMatrices) first = &threads_[k];
+    }
+    if (first == nullptr) continue;
+    // .aligned: all threads of the warp execute the same instruction.
+    if (end - begin != kWarpSize) {
+      Fail(*first, "its warp has not 32 threads");
+      return true;
+    }
+    for (size_t k = begin; k < end; ++k) {
+      if (threads_[k].state == Thread::State::kAtMatrices && threads_[k].next == first->next)
+        continue;
+      Fail(*first, fmt::format("thread {},{} of its warp does not come here", threads_[k].index[0],
+                               threads_[k].index[1]));
+      return true;
+    }
+    const Instruction& in = kernel_.body[first->next];
+    const std::span<Thread> warp(threads_.data() + begin, kWarpSize);
+    in.opcode == "mma" ? Multiply(in, warp) : FetchMatrices(in, warp);
+    if (!error_.empty()) return true;
+    for (Thread& t : warp) {
+      t.state = Thread::State::kReady;
+      ++t.next;
+    }
+    return true;
+  }
+  return false;
+}
+
+// Threads 8j to 8j + 7 give the addresses of the rows of matrix j, each of 16 bytes. Thread t gets
+// elements 2(t % 4) and the next one of row t / 4; with .trans those rows of column t / 4.
+void Block::FetchMatrices(const Instruction& in, std::span<Thread> warp) {
+  const MatrixForm form = FormOf(in);
+  std::vector<uint64_t> rows;
+  for (size_t k = 0; k < 8 * static_cast<size_t>(form.count); ++k) {
+    const uint64_t row = AddressAt(warp[k], in.operands[1]);
+    if (!error_.empty()) return;
+    if (row % 16 != 0) return Fail(warp[k], fmt::format("row {:#x} is not aligned to 16", row));
+    const std::optional<Place> place = Find(warp[k], Space::kShared, row);
+    if (!place || place->offset + 16 > place->memory->bytes.size())
+      return Fail(warp[k], fmt::format("row {:#x} is not in shared memory", row));
+    rows.push_back(row);
+  }
+  for (int matrix = 0; matrix < form.count; ++matrix) {
+    for (size_t t = 0; t < kWarpSize; ++t) {
+      uint64_t word = 0;
+      for (size_t half = 0; half < 2; ++half) {
+        const size_t pair = 2 * (t % 4) + half;
+        const size_t row = form.transposed ? pair : t / 4, column = form.transposed ? t / 4 : pair;
+        uint64_t element = 0;
+        Access(warp[t], Space::kShared, rows[8 * static_cast<size_t>(matrix) + row] + 2 * column, 2,
+               false, &element);
+        word |= element << (16 * half);
+      }
+      if (!error_.empty()) return;
+      SetRegister(warp[t], in.operands[0].parts[static_cast<size_t>(matrix)], word, {'b', 32});
+    }
+  }
+}
+
+void Block::Multiply(const Instruction& in, std::span<Thread> warp) {
+  WarpRegisters r;
+  const auto read = [&](size_t t, size_t operand, size_t part) {
+    return static_cast<uint32_t>(Source(warp[t], in.operands[operand].parts[part], {'b', 32}));
+  };
+  for (size_t t = 0; t < kWarpSize; ++t) {
+    for (size_t k = 0; k < 4; ++k) r.a[t][k] = read(t, 1, k);
+    for (size_t k = 0; k < 2; ++k) r.b[t][k] = read(t, 2, k);
+    for (size_t k = 0; k < 4; ++k) r.c[t][k] = std::bit_cast<float>(read(t, 3, k));
+  }
+  if (!error_.empty()) return;
+  MultiplyAccumulate(FormOf(in).bf16, &r);
+  for (size_t t = 0; t < kWarpSize; ++t) {
+    for (size_t k = 0; k < 4; ++k)
+      SetRegister(warp[t], in.operands[0].parts[k], std::bit_cast<uint32_t>(r.d[t][k]), {'b', 32});
+  }
+}
+
+}  // namespace hone::ptx
