@@ -1,4 +1,5 @@
 #include "codegen/llvm_emitter.h"
+#include "ir/index/simplify.h"
 
 // Asynchronous copies from memory to shared memory. False: the store is done at once, as any other.
 namespace hone::codegen {
@@ -8,23 +9,26 @@ using ir::Expr;
 using ir::ExprKind;
 
 bool FunctionEmitter::EmitCopy(const ir::StmtNode& node, const Affine& index) {
-  constexpr int kWidest = 16;
+  constexpr int kNarrowest = 4, kWidest = 16;
   const int buffer = node.buffers[0];
   Expr load = node.values[0], condition;
-  if (load->kind == ExprKind::kSelect) {
+  while (load->kind == ExprKind::kSelect) {
     const Expr& other = load->args[2];
-    if (other->kind != ExprKind::kConst || !ir::Equal(other, ir::Const(other->dtype, 0)))
+    if (other->kind != ExprKind::kConst || !ir::Equal(other, ir::Const(other->dtype, 0)) ||
+        ir::HasLoad(load->args[0]))
       return false;
-    condition = load->args[0];
+    condition = condition == nullptr ? load->args[0] : ir::And(condition, load->args[0]);
     load = load->args[1];
   }
-  if (load->kind != ExprKind::kLoad || load->dtype != DType::kF32 || mask_ != nullptr ||
-      guard_ != nullptr || Of(buffer).dtype != DType::kF32 ||
-      Of(buffer).scope != ir::Scope::kShared || Of(load->id).scope != ir::Scope::kArgument ||
-      Of(load->id).dtype != DType::kF32)
+  const DType dtype = load->dtype;
+  const bool known = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+  if (load->kind != ExprKind::kLoad || !known || mask_ != nullptr || guard_ != nullptr ||
+      Of(buffer).dtype != dtype || Of(buffer).scope != ir::Scope::kShared ||
+      Of(load->id).scope != ir::Scope::kArgument || Of(load->id).dtype != dtype)
     return false;
   const Affine source = index_.Decompose(load->args[0]);
-  const int bytes = 4 * vector_.active;
+  const auto bytes = static_cast<int>(ir::SizeOf(dtype)) * vector_.active;
+  if (bytes < kNarrowest) return false;
   Affine to = index, from = source;
   if (vector_.lanes > 1) {
     if (bytes != kWidest || vector_.lanes != vector_.active || !index_.DependsOnLane(index) ||

@@ -39,6 +39,15 @@ int64_t WidestValueBytes(const Expr& expr) {
   return widest;
 }
 
+/// Whether what is stored stands in memory as it is, or is zero: it need not become an f32.
+bool IsPlainCopy(const StmtNode& stmt) {
+  if (stmt.kind != StmtKind::kStore || stmt.combiner != Combiner::kNone) return false;
+  const ir::ExprNode* value = stmt.values[0].get();
+  while (value->kind == ExprKind::kSelect && value->args[2]->kind == ExprKind::kConst)
+    value = value->args[1].get();
+  return value->kind == ExprKind::kLoad;
+}
+
 bool HasSync(const Stmt& stmt) {
   return stmt->kind == StmtKind::kSync ||
          std::any_of(stmt->body.begin(), stmt->body.end(), HasSync);
@@ -97,32 +106,6 @@ void FunctionEmitter::EmitSync(const StmtNode& node) {
   }
 }
 
-// A butterfly: after each turn a lane has what twice as many lanes had before.
-void FunctionEmitter::EmitLanes(const StmtNode& node) {
-  const int buffer = node.buffers[0];
-  if (mask_ != nullptr || vector_.lanes > 1) {
-    Fail("lanes meet inside a vector loop");
-    return;
-  }
-  // Else a group would not be threads that follow each other in one warp.
-  if (launch_.block_x != node.extent) {
-    Fail(fmt::format("{} lanes meet where {} threads are side by side", node.extent,
-                     launch_.block_x));
-    return;
-  }
-  statement_values_.clear();
-  const Affine index = index_.Decompose(node.index);
-  for (int64_t apart = node.extent / 2; apart > 0 && status_.ok(); apart /= 2) {
-    const Value own = Load(buffer, index);
-    const Value other{function_->OtherLane(own.llvm, apart, node.extent), own.dtype, 1};
-    if (other.llvm == nullptr) {
-      Fail("lanes meet, which this machine does not have");
-      return;
-    }
-    Store(buffer, index, arith_.Combine(node.combiner, {own}, {other})[0]);
-  }
-}
-
 void FunctionEmitter::EmitFail(const StmtNode& node) {
   const auto leave = [&] {
     function_->Leave(static_cast<int32_t>(node.extent));
@@ -171,6 +154,7 @@ void FunctionEmitter::EmitFor(const StmtNode& node) {
     case LoopKind::kDot:
       if (!EmitDot(node)) EmitUnrolled(node);
       return;
+    case LoopKind::kMma: EmitMma(node); return;
     case LoopKind::kSerial:
       if (node.extent == 1) {
         index_.Bind(node.var, Affine(0));
@@ -213,6 +197,7 @@ bool FunctionEmitter::EmitLaunched(const StmtNode& node) {
   const Affine var = index_.NewVariable(0, {0, node.extent - 1});
   SetAtomValue(var, index);
   index_.Bind(node.var, var);
+  if (node.loop == LoopKind::kThreadX) thread_x_ = node.var;
   if (node.extent == launched) {
     emit_body();
     return true;
@@ -282,6 +267,10 @@ int FunctionEmitter::WidestBytes(const Stmt& stmt) {
   if (known != widest_.end()) return known->second;
   int64_t widest = 1;
   for (const Stmt& inner : stmt->body) widest = std::max<int64_t>(widest, WidestBytes(inner));
+  if (function_->has_threads() && IsPlainCopy(*stmt)) {
+    widest_.emplace(stmt.get(), static_cast<int>(ir::SizeOf(stmt->values[0]->dtype)));
+    return widest_.at(stmt.get());
+  }
   for (const int buffer : stmt->buffers) widest = std::max(widest, RegisterBytes(Of(buffer).dtype));
   for (const Expr& value : stmt->values) widest = std::max(widest, WidestValueBytes(value));
   widest_.emplace(stmt.get(), static_cast<int>(widest));

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,9 +17,11 @@
 #include "codegen/index_space.h"
 #include "codegen/llvm_arith.h"
 #include "codegen/llvm_buffer_state.h"
+#include "codegen/llvm_loaded.h"
 #include "codegen/llvm_loop_frame.h"
 #include "codegen/llvm_phase_function.h"
 #include "ir/launch.h"
+#include "ir/mma.h"
 #include "ir/stmt.h"
 
 // One phase of a loop nest → an LLVM function of the machine's kind (llvm_phase_function.h).
@@ -71,23 +74,6 @@ class FunctionEmitter : private OpaqueSource {
     std::vector<Value> columns;
   };
 
-  struct LoadKey {
-    int buffer;
-    Affine index;
-    llvm::Value* guard;
-    llvm::Value* mask;
-    int active;
-    bool operator==(const LoadKey&) const = default;
-  };
-  struct LoadKeyHash {
-    size_t operator()(const LoadKey& key) const;
-  };
-  struct AvailableLoad {
-    Value value;
-    int64_t generation;
-    int64_t writes;
-  };
-
   // llvm_emit_function.cc
   void EmitEntry();
   llvm::Value* TableGlobal(int buffer);
@@ -104,7 +90,6 @@ class FunctionEmitter : private OpaqueSource {
   void EmitFail(const ir::StmtNode& node);
   void EmitSync(const ir::StmtNode& node);
   bool EmitCopy(const ir::StmtNode& node, const Affine& index);
-  void EmitLanes(const ir::StmtNode& node);
   void EmitPrefetch(const ir::StmtNode& node);
   void EmitFillLoop(int buffer, int64_t elements, const Value& value);
   void EmitStore(const ir::StmtNode& node);
@@ -127,6 +112,14 @@ class FunctionEmitter : private OpaqueSource {
   bool IsInjective(const Affine& index);
   bool EmitDot(const ir::StmtNode& node);
   llvm::Value* DotWord(const ir::Expr& load, const ir::StmtNode& node);
+
+  // llvm_warp.cc
+  void EmitLanes(const ir::StmtNode& node);
+  void EmitMma(const ir::StmtNode& node);
+  const std::vector<llvm::Value*>& Matrices(int buffer, const Affine& row, int count, bool turned);
+  /// The index of a load where variables have these values.
+  Affine Placed(const ir::Expr& load, const std::vector<std::pair<int, ir::Expr>>& values);
+  void RunMma(const ir::MmaLoop& mma);
 
   // llvm_emit_expr.cc
   Value Eval(const ir::Expr& expr);
@@ -242,6 +235,8 @@ class FunctionEmitter : private OpaqueSource {
   std::unordered_map<const ir::StmtNode*, std::set<int>> written_;
   std::unordered_map<llvm::Value*, Affine> opaque_;
   std::vector<llvm::Instruction*> markers_;
+  int thread_x_ = -1;  // variable of the threads side by side; -1: none
+  std::vector<FetchedMatrices> fetched_;
 };
 
 }  // namespace hone::codegen

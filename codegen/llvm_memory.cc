@@ -39,7 +39,7 @@ constexpr int64_t kMaxShuffleVectors = 4;
 
 }  // namespace
 
-size_t FunctionEmitter::LoadKeyHash::operator()(const LoadKey& key) const {
+size_t LoadKeyHash::operator()(const LoadKey& key) const {
   uint64_t hash = HashOf(key.index) + static_cast<uint64_t>(key.buffer) * 0x9E3779B97F4A7C15u;
   hash ^= reinterpret_cast<uintptr_t>(key.guard) >> 4;
   hash ^= reinterpret_cast<uintptr_t>(key.mask) << 3;

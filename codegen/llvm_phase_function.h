@@ -108,6 +108,24 @@ class PhaseFunction {
   /// to do.
   virtual void CommitCopies() {}
   virtual void AwaitCopies(int64_t /*groups*/) {}
+  /// Whether warps of 32 threads multiply matrices of f16 and of bf16, which they fetch from shared
+  /// memory together.
+  virtual bool has_mma() const { return false; }
+  /// `count` (2 or 4) matrices of 8 by 8 numbers of 16 bits, an i32 of two numbers of each for
+  /// every lane; lane l gives the address of row l mod 8 of matrix l div 8, 16 bytes. Lane l has
+  /// the numbers 2·(l mod 4) and the next one of row l div 4, where `turned` of that column.
+  virtual std::vector<llvm::Value*> FetchMatrices(llvm::Value* /*row*/, int /*count*/,
+                                                  bool /*turned*/) {
+    return {};
+  }
+  /// The four sums of each lane plus the product of 16 by 16 and 16 by 8 numbers, of which the lane
+  /// has four and two words (ir/mma.h).
+  virtual std::vector<llvm::Value*> MultiplyMatrices(ir::DType /*dtype*/,
+                                                     const std::vector<llvm::Value*>& /*first*/,
+                                                     const std::vector<llvm::Value*>& /*second*/,
+                                                     const std::vector<llvm::Value*>& /*sums*/) {
+    return {};
+  }
   /// A hint that this address will be read.
   virtual void Prefetch(llvm::Value* pointer) = 0;
   /// Ends the phase with a result other than 0; the builder's block is closed.

@@ -57,6 +57,15 @@ Expr Combine(Combiner combiner, Expr a, Expr b) {
   return nullptr;
 }
 
+BinaryOp OperatorOf(Combiner combiner) {
+  switch (combiner) {
+    case Combiner::kProduct: return BinaryOp::kMul;
+    case Combiner::kMin: return BinaryOp::kMin;
+    case Combiner::kMax: return BinaryOp::kMax;
+    default: return BinaryOp::kAdd;
+  }
+}
+
 Expr ArgWins(Combiner combiner, Expr a_value, Expr a_index, Expr b_value, Expr b_index) {
   HONE_CHECK(IsArg(combiner)) << ToString(combiner) << " compares no indices";
   const BinaryOp better = WantsLarger(combiner) ? BinaryOp::kGt : BinaryOp::kLt;

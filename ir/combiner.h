@@ -15,6 +15,9 @@ Expr Identity(Combiner combiner, DType dtype, int k);
 /// combiners and kNone have no such form (programmer error).
 Expr Combine(Combiner combiner, Expr a, Expr b);
 
+/// The operator of Combine: addition for those that it does not know.
+BinaryOp OperatorOf(Combiner combiner);
+
 /// Whether the pair (a_value, a_index) replaces (b_value, b_index) under an arg combiner. A NaN
 /// wins against numbers and keeps its place by the index rule, as in the reductions of ONNX.
 Expr ArgWins(Combiner combiner, Expr a_value, Expr a_index, Expr b_value, Expr b_index);

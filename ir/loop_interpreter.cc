@@ -6,10 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
 #include "ir/async_copy.h"
+#include "ir/combiner.h"
 #include "ir/evaluate.h"
 #include "ir/lanes.h"
+#include "ir/loop_arguments.h"
 #include "ir/loop_machine.h"
+#include "ir/loop_mma.h"
 #include "ir/value.h"
 
 namespace hone::ir {
@@ -22,6 +26,11 @@ bool IsThreadLoop(LoopKind kind) {
 }
 bool IsBlockLoop(LoopKind kind) {
   return kind == LoopKind::kBlockX || kind == LoopKind::kBlockY || kind == LoopKind::kBlockZ;
+}
+/// How many neighbours must come to the statement together; 0: it is none of that kind.
+int64_t MeetingLanes(const StmtNode& node) {
+  const bool mma = node.kind == StmtKind::kFor && node.loop == LoopKind::kMma;
+  return mma ? kMmaLanes : LanesOf(node);
 }
 /// Iterations of these run at the same time, each with registers and scratch of its own.
 bool IsConcurrent(LoopKind kind) { return kind == LoopKind::kParallel || IsBlockLoop(kind); }
@@ -45,7 +54,6 @@ class LoopNestRunner : public ExprEvaluator {
   }
 
   absl::Status Run() {
-    CheckBuffers();
     std::vector<KernelStep> steps = nest_.steps;
     if (steps.empty()) steps = {{0, static_cast<int>(nest_.phases.size()), 1}};
     for (const KernelStep& step : steps) {
@@ -85,24 +93,6 @@ class LoopNestRunner : public ExprEvaluator {
     for (size_t i = 0; i < buffer.table.size() && i < Index(buffer.elements); ++i) {
       memory.Write(buffer.dtype, 0, static_cast<int64_t>(i),
                    ElementOf(buffer.dtype, buffer.table[i]), {}, &why);
-    }
-  }
-
-  void CheckBuffers() {
-    for (const Buffer& buffer : nest_.buffers) {
-      const bool argument = buffer.scope == Scope::kArgument;
-      if (argument && (buffer.argument < 0 || Index(buffer.argument) >= arguments_.size())) {
-        FailWith(absl::InternalError("buffer " + buffer.name + " is argument " +
-                                     std::to_string(buffer.argument) + ", but " +
-                                     std::to_string(arguments_.size()) + " are given"));
-      } else if (argument && arguments_[Index(buffer.argument)].size() <
-                                 buffer.elements * SizeOf(buffer.dtype)) {
-        FailWith(
-            absl::InternalError("the argument given for buffer " + buffer.name + " is too small"));
-      } else if (buffer.scope == Scope::kTable && Index(buffer.elements) != buffer.table.size()) {
-        FailWith(
-            absl::InternalError("table " + buffer.name + " has not as many values as elements"));
-      }
     }
   }
 
@@ -188,7 +178,11 @@ class LoopNestRunner : public ExprEvaluator {
       Wrong("variable v" + std::to_string(node.var) + " is not below num_vars");
       return;
     }
-    if (IsThreadLoop(node.loop)) {
+    if (node.loop == LoopKind::kMma) {
+      if (!machine->in_block) Wrong("an mma outside of thread loops");
+      machine->waits_at = &node;
+      machine->frames.pop_back();
+    } else if (IsThreadLoop(node.loop)) {
       if (machine->in_block) {
         Wrong("thread loops must stand directly inside each other");
       } else {
@@ -298,7 +292,7 @@ class LoopNestRunner : public ExprEvaluator {
     bool met = false;
     for (size_t k = 0; k < threads.size(); ++k) {
       const StmtNode* const place = threads[k].waits_at;
-      const size_t lanes = place == nullptr ? 0 : Index(LanesOf(*place));
+      const size_t lanes = place == nullptr ? 0 : Index(MeetingLanes(*place));
       if (lanes == 0) continue;
       machine_ = &threads[k];
       const size_t first = k / lanes * lanes;
@@ -310,8 +304,9 @@ class LoopNestRunner : public ExprEvaluator {
         Wrong("lanes of a group that do not all come to it");
         return false;
       }
-      CombineGroup(*place, group);
+      place->kind == StmtKind::kFor ? MultiplyGroup(*place, group) : CombineGroup(*place, group);
       if (failed()) return false;
+      for (LoopMachine& lane : group) lane.waits_at = nullptr;
       met = true;
     }
     return met;
@@ -340,8 +335,22 @@ class LoopNestRunner : public ExprEvaluator {
     for (size_t k = 0; k < group.size(); ++k) {
       machine_ = &group[k];
       WriteAt(buffer, indices[k], dtype, values[k]);
-      group[k].waits_at = nullptr;
     }
+  }
+
+  void MultiplyGroup(const StmtNode& node, std::span<LoopMachine> group) {
+    const std::optional<MmaLoop> mma = FindMma(node);
+    if (!mma) return Wrong("an mma of another form");
+    RunMma(
+        *mma, group,
+        [&](LoopMachine& lane, const LaneElement& at) {
+          machine_ = &lane;
+          return ValueOf(ReadAt(at.buffer, EvaluateIndex(*at.index, at.vars))).f;
+        },
+        [&](LoopMachine& lane, const LaneElement& at, double value) {
+          machine_ = &lane;
+          WriteAt(at.buffer, EvaluateIndex(*at.index, at.vars), DType::kF32, {.f = value});
+        });
   }
 
   void StoreValues(const StmtNode& node) {
@@ -379,15 +388,6 @@ class LoopNestRunner : public ExprEvaluator {
       if (copy.group < groups) WriteAt(copy.buffer, copy.index, copy.dtype, copy.value);
     }
     std::erase_if(copies, [&](const LoopMachine::Copy& copy) { return copy.group < groups; });
-  }
-
-  static BinaryOp OperatorOf(Combiner combiner) {
-    switch (combiner) {
-      case Combiner::kProduct: return BinaryOp::kMul;
-      case Combiner::kMin: return BinaryOp::kMin;
-      case Combiner::kMax: return BinaryOp::kMax;
-      default: return BinaryOp::kAdd;
-    }
   }
 
   void FillBuffer(const StmtNode& node) {
@@ -493,6 +493,7 @@ class LoopNestRunner : public ExprEvaluator {
 
 absl::Status RunLoopNest(const LoopNest& nest, std::span<const std::span<uint8_t>> arguments,
                          const LoopNestChecks& checks) {
+  HONE_RETURN_IF_ERROR(CheckArguments(nest, arguments));
   return LoopNestRunner(nest, arguments, checks).Run();
 }
 

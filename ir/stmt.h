@@ -16,7 +16,8 @@ namespace hone::ir {
 /// phase, the range is split over threads. kStep: outermost, one phase launch per iteration (a
 /// scan's t, or outer sequential loop), barrier between. kDot: innermost, 2 or 4 iterations that
 /// add products to one element: one instruction where the Target has it for them, else as
-/// kUnrolled. The GPU kinds run in the interpreter and the CUDA emitter.
+/// kUnrolled. kMma: a tile that a GPU's warp multiplies together (ir/mma.h). The GPU kinds run in
+/// the interpreter and the CUDA emitter.
 enum class LoopKind : uint8_t {
   kSerial,
   kUnrolled,
@@ -24,6 +25,7 @@ enum class LoopKind : uint8_t {
   kParallel,
   kStep,
   kDot,
+  kMma,
   kBlockX,
   kBlockY,
   kBlockZ,

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "ir/combiner.h"
+#include "ir/mma.h"
 #include "schedule/loop_passes.h"
 
 namespace hone::schedule {
@@ -39,6 +40,10 @@ absl::Status CheckExtent(const LoopNode& node, int64_t count) {
   if (node.kind == ir::LoopKind::kDot && count != 2 && count != 4) {
     return absl::InvalidArgumentError(
         fmt::format("{} has {} iterations; a dot product has 2 or 4", node.name, count));
+  }
+  if (node.kind == ir::LoopKind::kMma && count != ir::kMmaRowHalves) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} has {} iterations; an mma has 2 rows of each thread", node.name, count));
   }
   if (node.kind == ir::LoopKind::kUnrolled && count > kMaxUnroll) {
     return absl::InvalidArgumentError(
@@ -289,7 +294,11 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instanc
   if (var >= 0) {
     // Nothing may stand between the loops of a grid.
     PlaceGuards(e, thread ? -1 : var);
-    e.stmt = ir::For(var, segment.count, KindOf(instance.stage, position), std::move(e.stmt));
+    ir::LoopKind kind = KindOf(instance.stage, position);
+    // Without its terms it is a loop as others.
+    if (kind == ir::LoopKind::kMma && !walk.reduce_loops) kind = ir::LoopKind::kUnrolled;
+    e.stmt = ir::For(var, segment.count, kind, std::move(e.stmt));
+    if (kind == ir::LoopKind::kMma) HONE_RETURN_IF_ERROR(CheckMma(e, node.name));
   }
   if (!e.before.empty()) {
     std::vector<Stmt> parts = std::exchange(e.before, {});

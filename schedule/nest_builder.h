@@ -122,6 +122,9 @@ class NestBuilder {
   absl::Status AttachAhead(Instance& instance, size_t position, std::vector<ir::Stmt>* before,
                            std::vector<ir::Stmt>* out);
 
+  // nest_mma.cc: what a warp multiplies together.
+  absl::Status CheckMma(const Emitted& e, const std::string& loop) const;
+
   // nest_prefetch.cc: what later iterations read.
   absl::Status AddPrefetches(const Instance& instance, size_t position, std::vector<ir::Stmt>* out);
   absl::Status CheckPrefetchPlace(const Instance& instance, size_t position) const;

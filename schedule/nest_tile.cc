@@ -67,6 +67,17 @@ Expr OfWholeVectors(const Expr& condition, const ir::VarRanges& ranges) {
   return condition;
 }
 
+/// A choice whose condition is the same in all lanes of a vector where it can be.
+Expr ChosenByVectors(const Expr& value, const ir::VarRanges& ranges) {
+  if (value->kind != ir::ExprKind::kSelect) return value;
+  std::vector<Expr> conditions;
+  ir::SplitConjunction(value->args[0], &conditions);
+  Expr all = OfWholeVectors(conditions[0], ranges);
+  for (size_t k = 1; k < conditions.size(); ++k)
+    all = ir::And(all, OfWholeVectors(conditions[k], ranges));
+  return ir::Select(all, value->args[1], value->args[2]);
+}
+
 }  // namespace
 
 absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, size_t position,
@@ -245,6 +256,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::StoreLeaf(Instance& instance) 
       }
     }
     HONE_ASSIGN_OR_RETURN(Expr value, LowerExpr(body, axes));
+    if (threads_[0].var >= 0) value = ChosenByVectors(value, ranges_);
     std::vector<Expr> inside;
     if (!LoadsAreSafe(stage.body[k], axes, Inner::kGivesAll))
       TileGuards(stage.body[k], axes, nullptr, &inside);

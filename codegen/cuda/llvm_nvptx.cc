@@ -153,6 +153,35 @@ class NvptxFunction : public PhaseFunction {
                        {b_.getInt32(static_cast<uint32_t>(groups))});
   }
 
+  bool has_mma() const override { return card_.tensor_flop_per_second > 0; }
+
+  std::vector<llvm::Value*> FetchMatrices(llvm::Value* row, int count, bool turned) override {
+    using namespace llvm::Intrinsic;  // NOLINT: names as long as the lines
+    const ID straight = count == 4 ? nvvm_ldmatrix_sync_aligned_m8n8_x4_b16
+                                   : nvvm_ldmatrix_sync_aligned_m8n8_x2_b16;
+    const ID across = count == 4 ? nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16
+                                 : nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16;
+    return Elements(b_.CreateIntrinsic(turned ? across : straight, {row->getType()}, {row}), count);
+  }
+
+  std::vector<llvm::Value*> MultiplyMatrices(ir::DType dtype,
+                                             const std::vector<llvm::Value*>& first,
+                                             const std::vector<llvm::Value*>& second,
+                                             const std::vector<llvm::Value*>& sums) override {
+    const bool bf16 = dtype == ir::DType::kBF16;
+    std::vector<llvm::Value*> arguments;
+    for (const auto* words : {&first, &second}) {
+      for (llvm::Value* word : *words) {
+        auto* const pair = llvm::FixedVectorType::get(b_.getHalfTy(), 2);
+        arguments.push_back(bf16 ? word : b_.CreateBitCast(word, pair));
+      }
+    }
+    arguments.insert(arguments.end(), sums.begin(), sums.end());
+    const llvm::Intrinsic::ID id = bf16 ? llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16
+                                        : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32;
+    return Elements(b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>(), arguments), 4);
+  }
+
   // Threads hide what a fetch takes.
   void Prefetch(llvm::Value*) override {}
 
@@ -172,6 +201,13 @@ class NvptxFunction : public PhaseFunction {
   }
 
  private:
+  std::vector<llvm::Value*> Elements(llvm::Value* all, int count) {
+    std::vector<llvm::Value*> elements;
+    for (int k = 0; k < count; ++k)
+      elements.push_back(b_.CreateExtractValue(all, static_cast<unsigned>(k)));
+    return elements;
+  }
+
   llvm::Value* Shared(const ir::Buffer& of) {
     const int64_t bytes = of.elements * ir::SizeOf(of.dtype);
     if (launch_.shared_bytes == 0) {

@@ -38,6 +38,19 @@ double LeastOperations(const ir::Expr& e) {
   return count;
 }
 
+/// Whether tensor cores may make the sum.
+bool SumsNarrowProducts(const ir::Stage& stage) {
+  const ir::Expr& body = stage.body[0];
+  if (stage.combiner != ir::Combiner::kSum || body->kind != ir::ExprKind::kBinary ||
+      body->binary() != ir::BinaryOp::kMul)
+    return false;
+  return std::ranges::all_of(body->args, [](const ir::Expr& factor) {
+    if (factor->kind != ir::ExprKind::kCast) return false;
+    const ir::DType dtype = factor->args[0]->dtype;
+    return dtype == ir::DType::kF16 || dtype == ir::DType::kBF16;
+  });
+}
+
 /// Adds the bytes that the loads of a body read when it is evaluated so often.
 void AddLoads(const ir::Workload& workload, const ir::Expr& e, double points,
               std::vector<double>& bytes) {
@@ -69,6 +82,7 @@ class CudaFeatures final : public CandidateFeatures {
         std::min(1.0, ResidentBlocks(card_, most) * most.threads / card_.most_threads);
     const float values[] = {log(operations_ / 2),
                             log(most.flop),
+                            log(most.tensor_flop),
                             log(most.blocks),
                             log(Waves(card_, most)),
                             log(most.registers),
@@ -105,6 +119,7 @@ class CudaFeatures final : public CandidateFeatures {
   struct Tiles {
     std::vector<TileLaunch> launches;
     std::vector<std::optional<schedule::BlockTile>> nominal;  ///< by launches
+    std::vector<std::optional<schedule::WarpTile>> cores;     ///< by launches, of tensor cores
     std::vector<StageLaunches> stages;                        ///< the same on a grid
     std::vector<Other> others;                                ///< beside them
   };
@@ -112,6 +127,7 @@ class CudaFeatures final : public CandidateFeatures {
   /// What a roofline says: arithmetic at the card's rate, each byte moved once.
   void FindLeast(const ir::Workload& workload) {
     std::vector<double> read(workload.tensors.size(), 0);
+    double narrow = 0, wide = 0;
     for (const ir::Stage& stage : workload.stages) {
       double points = 1;
       double operations =
@@ -123,6 +139,7 @@ class CudaFeatures final : public CandidateFeatures {
         AddLoads(workload, body, points, read);
       }
       operations_ += points * operations;
+      (SumsNarrowProducts(stage) ? narrow : wide) += points * operations;
     }
     double bytes = 0;
     for (size_t i = 0; i < workload.tensors.size(); ++i) {
@@ -132,8 +149,8 @@ class CudaFeatures final : public CandidateFeatures {
           tensor.kind == ir::TensorKind::kInput || tensor.kind == ir::TensorKind::kConstant;
       if (given || tensor.output) bytes += given ? std::min(all, read[i]) : all;
     }
-    bound_seconds_ =
-        std::max(operations_ / card_.flop_per_second, bytes / card_.memory_bytes_per_second);
+    bound_seconds_ = std::max(wide / card_.flop_per_second + narrow / card_.tensor_flop_per_second,
+                              bytes / card_.memory_bytes_per_second);
   }
 
   /// The launches of Sketches that leave all Stages to a grid.
@@ -175,6 +192,7 @@ class CudaFeatures final : public CandidateFeatures {
     for (const schedule::Product& product : parts.products) {
       tiles.launches.emplace_back(writer.workload(), product);
       tiles.nominal.push_back(schedule::NominalBlock(product.axes, card_));
+      tiles.cores.push_back(schedule::NominalWarpTile(product.axes, card_));
       tiles.stages.emplace_back(writer.workload(), writer.stage(product.stage));
     }
     tiles.others = OthersOf(writer, parts);
@@ -195,7 +213,8 @@ class CudaFeatures final : public CandidateFeatures {
   template <typename Visit>
   void ForEachLaunch(uint64_t id, const Visit& visit) const {
     const auto value = [&](const char* column) { return space_.ValueOf(id, column); };
-    if (value("depth") > 0 || value("row_threads") > 0 || value("partials") > 0) {
+    if (value("depth") > 0 || value("warp_depth") > 0 || value("row_threads") > 0 ||
+        value("partials") > 0) {
       ForEachPart(id, visit);
       return;
     }
@@ -227,24 +246,37 @@ class CudaFeatures final : public CandidateFeatures {
         visit(row.Of((*row_numbers_)[0], (*row_numbers_)[1], (*row_numbers_)[2]));
     }
     if (row_threads == 0 && !row_numbers_) on_grid(row_stages_);
-    schedule::BlockTile given = {value("threads_y"), value("rows"),
-                                 value("threads_x"), value("vectors"),
-                                 value("depth"),     std::max<int64_t>(1, value("stages"))};
     const Tiles& tiles = tiles_.at(std::max<int64_t>(1, value("parts")));
-    for (size_t i = 0; i < tiles.launches.size(); ++i) {
-      std::optional<schedule::BlockTile> tile = given.depth > 0 ? given : tiles.nominal[i];
-      if (tile) {
-        tile->depth = schedule::SliceDepth(tiles.launches[i].axes(), tile->depth);
-        visit(tiles.launches[i].Of(*tile));
-      } else {
-        visit(tiles.stages[i].OnGrid(schedule::kGridThreads, schedule::kGridElements));
-      }
-    }
+    for (size_t i = 0; i < tiles.launches.size(); ++i) visit(TileOf(id, tiles, i));
     const auto others = others_.find(value("partials"));
     for (const Other& other : others == others_.end() ? tiles.others : others->second) {
       visit(other.lanes ? other.launches.OnLanes(schedule::kWarpsOfSums)
                         : other.launches.OnGrid(schedule::kGridThreads, schedule::kGridElements));
     }
+  }
+
+  /// One of the products' launches; as by default where the Sketch is about others.
+  CudaLaunch TileOf(uint64_t id, const Tiles& tiles, size_t i) const {
+    const auto value = [&](const char* column) { return space_.ValueOf(id, column); };
+    const TileLaunch& launch = tiles.launches[i];
+    const int64_t stages = std::max<int64_t>(1, value("stages"));
+    if (value("depth") > 0) {
+      return launch.Of(schedule::BlockTile{
+          value("threads_y"), value("rows"), value("threads_x"), value("vectors"),
+          schedule::SliceDepth(launch.axes(), value("depth")), stages});
+    }
+    if (value("warp_depth") > 0 && schedule::SuitsTensorCores(launch.axes())) {
+      const schedule::WarpTile tile = {value("warps_y"),
+                                       value("warp_rows"),
+                                       value("warps_x"),
+                                       value("warp_columns"),
+                                       schedule::WarpSliceDepth(launch.axes(), value("warp_depth")),
+                                       stages};
+      if (tile.Misfit(launch.axes()).empty()) return launch.Of(tile);
+    }
+    if (tiles.cores[i]) return launch.Of(*tiles.cores[i]);
+    if (tiles.nominal[i]) return launch.Of(*tiles.nominal[i]);
+    return tiles.stages[i].OnGrid(schedule::kGridThreads, schedule::kGridElements);
   }
 
   double LaunchesOf(uint64_t id) const {
@@ -286,12 +318,12 @@ const FeaturesOfKind& CudaFeaturesOf() {
       constexpr bool kLog = true;
       // Those from flop to occupancy are of the longest launch.
       static const FeatureSchema columns = {
-          {"operations", kLog},   {"flop", kLog},       {"blocks", kLog},
-          {"waves", kLog},        {"registers", kLog},  {"shared_bytes", kLog},
-          {"instructions", kLog}, {"wavefronts", kLog}, {"l2_bytes", kLog},
-          {"memory_bytes", kLog}, {"threads", kLog},    {"bytes_in_flight", kLog},
-          {"chain_cycles", kLog}, {"occupancy"},        {"launches", kLog},
-          {"analytic_us", kLog},  {kAnalyticOverBest},
+          {"operations", kLog},      {"flop", kLog},         {"tensor_flop", kLog},
+          {"blocks", kLog},          {"waves", kLog},        {"registers", kLog},
+          {"shared_bytes", kLog},    {"instructions", kLog}, {"wavefronts", kLog},
+          {"l2_bytes", kLog},        {"memory_bytes", kLog}, {"threads", kLog},
+          {"bytes_in_flight", kLog}, {"chain_cycles", kLog}, {"occupancy"},
+          {"launches", kLog},        {"analytic_us", kLog},  {kAnalyticOverBest},
       };
       return columns;
     }

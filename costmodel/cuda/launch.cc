@@ -31,6 +31,13 @@ double CyclesPerSecond(const ir::CudaTarget& card) {
 
 }  // namespace
 
+// From 9.0 on only wgmma and its successors keep tensor cores busy: mma.sync reaches about 63 % of
+// that on an H100 (Luo et al.).
+double TensorRate(const ir::CudaTarget& card) {
+  constexpr double kOfOlderInstructions = 0.63;
+  return card.tensor_flop_per_second * (card.capability >= 90 ? kOfOlderInstructions : 1);
+}
+
 double ResidentBlocks(const ir::CudaTarget& card, const CudaLaunch& launch) {
   const double registers =
       launch.threads * kRegisterUnit * std::ceil(launch.registers / kRegisterUnit);
@@ -56,8 +63,9 @@ double LaunchSeconds(const ir::CudaTarget& card, const CudaLaunch& launch) {
     return std::min(1.0, active * launch.bytes_in_flight * cycles / (kMemoryLatency * rate));
   };
   const double l2_rate = kL2OverMemory * card.memory_bytes_per_second;
-  const std::array<double, 6> parts = {
+  const std::array<double, 7> parts = {
       uneven * launch.flop / card.flop_per_second,
+      launch.tensor_flop > 0 ? uneven * launch.tensor_flop / TensorRate(card) : 0,
       uneven * launch.instructions / (kSchedulers * processors * cycles),
       uneven * launch.wavefronts / (processors * cycles),
       launch.l2_bytes / (l2_rate * reached(l2_rate)),

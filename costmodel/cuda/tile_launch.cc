@@ -12,7 +12,7 @@ namespace hone::costmodel {
 namespace {
 
 /// As in cuda_launches.cc.
-constexpr double kL2Latency = 260, kMemoryLatency = 600, kBarrier = 40, kSectorElements = 8;
+constexpr double kL2Latency = 260, kMemoryLatency = 600, kBarrier = 40, kSectorBytes = 32;
 constexpr double kOtherRegisters = 48, kMostRegisters = 255, kOfAnAddress = 1, kOfAThread = 20;
 /// Instructions for the place of an element of a window or of flattened axes: quotients,
 /// remainders, whether it is padding.
@@ -96,10 +96,11 @@ CudaLaunch TileLaunch::Of(const schedule::BlockTile& tile) const {
   const double first = launch.blocks * depth * block_rows;
   const double second = launch.blocks * depth * block_columns;
   const auto wasted = [&](bool by_depth, double length) {
-    return std::max(1.0, kSectorElements / (by_depth ? slice : length));
+    return std::max(1.0, kSectorBytes / element_bytes() / (by_depth ? slice : length));
   };
-  launch.l2_bytes = 4 * first * wasted(axes_.first_by_depth, block_rows) +
-                    4 * second * wasted(axes_.second_by_depth, block_columns) + result_bytes_;
+  launch.l2_bytes = element_bytes() * (first * wasted(axes_.first_by_depth, block_rows) +
+                                       second * wasted(axes_.second_by_depth, block_columns)) +
+                    result_bytes_;
   // A load and a store for each element that is brought, by fours where they lie together, and an
   // address.
   // An asynchronous copy is one instruction for both.
@@ -108,7 +109,8 @@ CudaLaunch TileLaunch::Of(const schedule::BlockTile& tile) const {
     const double each = (ahead && operations == 0 ? 1 : 2) + kOfAnAddress + operations;
     return (whole ? each / 4 : each) / kWarp;
   };
-  launch.instructions = warps * depth * (rows * columns + rows + vectors) +
+  const double widened = axes_.narrow ? rows + columns : 0;
+  launch.instructions = warps * depth * (rows * columns + rows + vectors + widened) +
                         first * brought(axes_.first_by_depth, first_operations_) +
                         second * brought(!axes_.second_by_depth, second_operations_) +
                         warps * (kOfAThread + rows * columns * operations_);

@@ -3,21 +3,25 @@
 #include "costmodel/cuda/launch.h"
 #include "ir/workload.h"
 #include "schedule/cuda/tile.h"
+#include "schedule/cuda/warp_tile.h"
 
 namespace hone::costmodel {
 
-/// The launch of a sum of products as tiles (schedule/cuda/tile.h), its epilogue within, in closed
-/// forms. Immutable.
+/// The launch of a sum of products as tiles (schedule/cuda/tile.h, warp_tile.h), its epilogue
+/// within, in closed forms. Immutable.
 class TileLaunch {
  public:
   /// `workload`: when products have been prepared.
   TileLaunch(const ir::Workload& workload, const schedule::Product& product);
 
   CudaLaunch Of(const schedule::BlockTile& tile) const;
+  /// By tensor cores (warp_launch.cc).
+  CudaLaunch Of(const schedule::WarpTile& tile) const;
   const schedule::ProductAxes& axes() const { return axes_; }
 
  private:
   double SlicePasses(const schedule::BlockTile& tile) const;
+  double element_bytes() const { return axes_.narrow ? 2 : 4; }
 
   schedule::ProductAxes axes_;
   double memory_bytes_ = 0;  ///< of all tensors that are read or written, each once

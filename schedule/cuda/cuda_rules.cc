@@ -4,6 +4,7 @@
 
 #include "schedule/cuda/grid.h"
 #include "schedule/cuda/maps.h"
+#include "schedule/cuda/mma.h"
 #include "schedule/cuda/products.h"
 #include "schedule/cuda/rows.h"
 #include "schedule/cuda/sums.h"
@@ -17,6 +18,7 @@ class AllSketches final : public KindSketches {
   std::vector<Sketch> Sketches(const ir::Workload& workload, const ir::Target& target,
                                ir::AccuracyClass) const override {
     std::vector<Sketch> all;
+    if (auto mma = MmaSketch(workload, target)) all.push_back(*std::move(mma));
     if (auto products = ProductsSketch(workload, target)) all.push_back(*std::move(products));
     if (auto rows = RowsSketch(workload, target)) all.push_back(*std::move(rows));
     if (auto sums = SumsSketch(workload, target)) all.push_back(*std::move(sums));
@@ -26,6 +28,7 @@ class AllSketches final : public KindSketches {
   }
 
   Sketch DefaultSketch(const ir::Workload& workload, const ir::Target& target) const override {
+    if (auto mma = MmaSketch(workload, target)) return *std::move(mma);
     if (auto products = ProductsSketch(workload, target)) return *std::move(products);
     auto rows = RowsSketch(workload, target);
     if (rows && rows->rule->Default(*rows)) return *std::move(rows);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "schedule/cuda/grid.h"
+#include "schedule/cuda/warp_tile.h"
 
 namespace hone::schedule {
 
@@ -35,13 +36,17 @@ CudaParts PartsOf(TraceWriter& writer, int64_t partials, int64_t cuts) {
   return parts;
 }
 
+void ScheduleNominal(TraceWriter& writer, const Product& product, const ir::CudaTarget& card) {
+  if (const auto cores = NominalWarpTile(product.axes, card))
+    ScheduleWarpTile(writer, product.stage, product.axes, *cores);
+  else if (const auto tile = NominalBlock(product.axes, card))
+    ScheduleProduct(writer, product.stage, product.axes, *tile);
+  else
+    ScheduleOnGrid(writer, product.stage, kGridThreads, kGridElements);
+}
+
 void ScheduleProducts(TraceWriter& writer, const CudaParts& parts, const ir::CudaTarget& card) {
-  for (const Product& product : parts.products) {
-    if (const auto tile = NominalBlock(product.axes, card))
-      ScheduleProduct(writer, product.stage, product.axes, *tile);
-    else
-      ScheduleOnGrid(writer, product.stage, kGridThreads, kGridElements);
-  }
+  for (const Product& product : parts.products) ScheduleNominal(writer, product, card);
 }
 
 void ScheduleRows(TraceWriter& writer, const CudaParts& parts) {

@@ -33,6 +33,7 @@ CudaParts PartsOf(TraceWriter& writer, int64_t partials = 0, int64_t cuts = 1);
 int64_t PartialsOf(const CudaParts& parts, int stage);
 
 /// What a rule writes where it is about other parts: the nominal schedule of each.
+void ScheduleNominal(TraceWriter& writer, const Product& product, const ir::CudaTarget& card);
 void ScheduleProducts(TraceWriter& writer, const CudaParts& parts, const ir::CudaTarget& card);
 void ScheduleRows(TraceWriter& writer, const CudaParts& parts);
 void ScheduleOthers(TraceWriter& writer, const CudaParts& parts);

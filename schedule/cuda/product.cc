@@ -31,14 +31,15 @@ const Expr& Unconverted(const Expr& factor) {
 struct Factor {
   Expr value;
   std::vector<int> tensors;
-  bool plain = true;  ///< f32, and no index is read from memory
+  bool plain = true;  ///< f32 or narrower, and no index is read from memory
 
   bool DependsOn(int axis) const { return ir::DependsOnVar(value, axis); }
 };
 
 Factor FactorOf(const ir::Workload& workload, const Expr& e) {
   Factor factor{.value = Unconverted(e)};
-  factor.plain = factor.value->dtype == ir::DType::kF32;
+  const ir::DType dtype = factor.value->dtype;
+  factor.plain = dtype == ir::DType::kF32 || dtype == ir::DType::kF16 || dtype == ir::DType::kBF16;
   ir::Visit(factor.value, [&](const ir::ExprNode& node) {
     if (node.kind != ExprKind::kLoad) return;
     if (workload.tensors[node.id].kind != ir::TensorKind::kImmediate)
@@ -52,6 +53,10 @@ Factor FactorOf(const ir::Workload& workload, const Expr& e) {
 struct Factors {
   Factor first, second;
   int first_tensor = -1, second_tensor = -1;  ///< read by this factor alone
+
+  bool narrow() const {
+    return first.value->dtype == second.value->dtype && first.value->dtype != ir::DType::kF32;
+  }
 };
 
 int TensorOf(const Factor& factor, const Factor& other) {
@@ -137,7 +142,7 @@ class Preparer {
     const std::vector<int> depth = DepthAxes(stage);
     const int map = EpilogueOf(w_, id_, maps_);
     const std::string panel = PackSecond(stage, depth);
-    if (FlattenDepth(stage, depth) && panel_depth_ > 1) {
+    if (FlattenDepth(stage, depth, pixels) && panel_depth_ > 1) {
       // The copy has the same axis, so that its rows follow each other.
       const int rank = w_.stage(w_.workload().FindStage(panel)).num_spatial();
       std::vector<int> axes;
@@ -200,16 +205,19 @@ class Preparer {
     return axes;
   }
 
-  bool FlattenDepth(const ir::Stage& stage, const std::vector<int>& axes) {
+  bool FlattenDepth(const ir::Stage& stage, const std::vector<int>& axes, int64_t pixels) {
     const int64_t last = stage.reduce[axes.back()];
     int64_t all = 1;
     for (const int64_t extent : stage.reduce) all *= extent;
-    const bool as_it_is = axes.size() == 1 ? last % kFewLanes == 0
-                          : last == all    ? last % kFewLanes == 0
-                                           : last % kLanes == 0 && last >= kLongDepth;
+    // Terms that tensor cores add up come by sixteen.
+    const bool cores = f_.narrow() && pixels >= kLongDepth && all >= kLongDepth;
+    const int64_t few = cores ? kLongDepth : kFewLanes, many = cores ? kLongDepth : kLanes;
+    const bool as_it_is = axes.size() == 1 ? last % few == 0
+                          : last == all    ? last % few == 0
+                                           : last % many == 0 && last >= kLongDepth;
     if (as_it_is) return false;
     w_.Emit(fmt::format("flatten({}, [{}], {})", w_.name(id_), fmt::join(Names(axes, 'r'), ","),
-                        all >= kLongDepth ? kLanes : kFewLanes));
+                        all >= kLongDepth ? many : kFewLanes));
     return true;
   }
 
@@ -287,6 +295,7 @@ std::optional<ProductAxes> FindProduct(const ir::Workload& workload, const ir::S
   }
   axes.first = factors->first_tensor;
   axes.second = factors->second_tensor;
+  axes.narrow = factors->narrow();
   axes.rows = stage.spatial[axes.row];
   axes.columns = stage.spatial[axes.column];
   axes.depth = stage.Extent(axes.reduce);

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "ir/index/simplify.h"
+#include "schedule/cuda/slice.h"
 #include "schedule/trace_query.h"
 
 namespace hone::schedule {
@@ -22,64 +22,6 @@ constexpr int64_t kMostBlocksY = 65'535;
 constexpr int64_t kRowGap = 4;
 
 int64_t Parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
-
-std::string Loop(const std::string& stage, int spatial, int axis) {
-  return axis < spatial ? fmt::format("{}.i{}", stage, axis)
-                        : fmt::format("{}.r{}", stage, axis - spatial);
-}
-
-/// One factor's slice in shared memory, [row][depth] or [depth][column].
-struct Slice {
-  int tensor = -1;             ///< that the factor reads
-  int outer = -1, inner = -1;  ///< axes of the Stage: rows of the slice, elements of a row
-  bool along_inner = true;     ///< which of them neighbours in memory lie along
-};
-
-/// Brought by all threads of the block, neighbours by neighbours.
-void CopySlice(TraceWriter& w, int stage, const std::string& at, const Slice& slice,
-               const BlockTile& tile) {
-  const ir::Stage of = w.stage(stage);
-  const std::string copy = w.NextStage();
-  const ir::Expr& body = of.body[0];
-  const auto reads = [&](const ir::Expr& e) {
-    bool found = false;
-    ir::Visit(e, [&](const ir::ExprNode& n) {
-      found |= n.kind == ir::ExprKind::kLoad && n.id == slice.tensor;
-    });
-    return found;
-  };
-  const ir::Expr& factor = reads(body->args[0]) ? body->args[0] : body->args[1];
-  std::vector<std::string> axes;
-  const auto add = [&](int a) { axes.push_back(Loop("", of.num_spatial(), a).substr(1)); };
-  for (int a = 0; a < of.num_axes(); ++a) {
-    if (a != slice.outer && a != slice.inner && ir::DependsOnVar(factor, a)) add(a);
-  }
-  add(slice.outer);
-  add(slice.inner);
-  w.Emit(fmt::format("{} = im2col({}, {}, [{}], at={}, storage=shared)", copy, of.name,
-                     w.workload().tensors[slice.tensor].name, fmt::join(axes, ","), at));
-  const auto last = static_cast<int>(axes.size()) - 1;
-  std::string row = fmt::format("{}.i{}", copy, last - 1),
-              element = fmt::format("{}.i{}", copy, last);
-  std::string lanes;
-  if (slice.along_inner) {
-    w.Emit(fmt::format("split({}, {}, mask)", element, BlockTile::kLanes));
-    lanes = element + ".1";
-    element += ".0";
-  } else {
-    w.Emit(fmt::format("align({}, {}, {})", copy, last, kRowGap));
-    w.Emit(fmt::format("reorder({}, {})", element, row));
-    std::swap(row, element);
-  }
-  const std::string all = copy + ".f0";
-  w.Emit(fmt::format("{} = fuse({}, {})", all, row, element));
-  w.Emit(fmt::format("split({}, [{}, {}], mask)", all, tile.threads_y, tile.threads_x));
-  w.Emit(fmt::format("bind({}.1, thread.y)", all));
-  w.Emit(fmt::format("bind({}.2, thread.x)", all));
-  // All loads are on their way before the first is stored.
-  w.Emit(fmt::format("unroll({}.0)", all));
-  if (!lanes.empty()) w.Emit(fmt::format("vectorize({})", lanes));
-}
 
 }  // namespace
 
@@ -131,7 +73,7 @@ std::optional<BlockTile> NominalBlock(const ProductAxes& axes, const ir::CudaTar
 void ScheduleProduct(TraceWriter& w, int id, const ProductAxes& axes, const BlockTile& tile) {
   const ir::Stage stage = w.stage(id);
   const int spatial = stage.num_spatial();
-  const auto loop = [&](int axis) { return Loop(stage.name, spatial, axis); };
+  const auto loop = [&](int axis) { return LoopOfAxis(stage.name, spatial, axis); };
   const std::string m = loop(axes.row), n = loop(axes.column), k = loop(axes.reduce);
   w.Emit(fmt::format("split({}, [{}, {}], mask)", m, tile.rows, tile.threads_y));
   w.Emit(fmt::format("split({}, [{}, {}, {}], mask)", n, tile.vectors, tile.threads_x,
@@ -143,27 +85,29 @@ void ScheduleProduct(TraceWriter& w, int id, const ProductAxes& axes, const Bloc
   for (const int r : axes.other_reduce) order.push_back(loop(r));
   order.insert(order.end(), {k + ".0", k + ".1", m + ".1", n + ".1", n + ".3"});
   w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
-  std::vector<std::string> outside;
-  for (const int a : axes.batch) outside.push_back(loop(a));
-  const bool along_z = BatchesAlongZ(axes, tile);
-  if (!along_z) outside.push_back(m + ".0");
-  std::string outer = outside[0];
-  for (size_t b = 1; b < outside.size(); ++b) {
-    const std::string fused = fmt::format("{}.f{}", stage.name, b - 1);
-    w.Emit(fmt::format("{} = fuse({}, {})", fused, outer, outside[b]));
-    outer = fused;
-  }
-  w.Emit(fmt::format("bind({}, block.{})", outer, along_z ? "z" : "y"));
-  if (along_z) w.Emit(fmt::format("bind({}.0, block.y)", m));
-  w.Emit(fmt::format("bind({}.0, block.x)", n));
+  BindBlocks(w, id, axes, BatchesAlongZ(axes, tile));
   w.Emit(fmt::format("bind({}.2, thread.y)", m));
   w.Emit(fmt::format("bind({}.2, thread.x)", n));
   w.Emit(fmt::format("{} = cache_write({}, register, at={}.2)", w.NextStage(), stage.name, n));
   w.Emit(fmt::format("unroll({}.1)", m));
   w.Emit(fmt::format("unroll({}.1)", n));
   w.Emit(fmt::format("vectorize({}.3)", n));
-  CopySlice(w, id, k + ".0", {axes.first, axes.row, axes.reduce, axes.first_by_depth}, tile);
-  CopySlice(w, id, k + ".0", {axes.second, axes.reduce, axes.column, !axes.second_by_depth}, tile);
+  const auto copy = [&](const Slice& slice) {
+    CopySlice(w, id, k + ".0", slice, tile.threads_y, tile.threads_x);
+  };
+  // A slice that is turned on its way has its rows apart.
+  copy({.tensor = axes.first,
+        .outer = axes.row,
+        .inner = axes.reduce,
+        .along_inner = axes.first_by_depth,
+        .lanes = BlockTile::kLanes,
+        .row_gap = axes.first_by_depth ? 0 : kRowGap});
+  copy({.tensor = axes.second,
+        .outer = axes.reduce,
+        .inner = axes.column,
+        .along_inner = !axes.second_by_depth,
+        .lanes = BlockTile::kLanes,
+        .row_gap = axes.second_by_depth ? kRowGap : 0});
   if (tile.stages > 1) w.Emit(fmt::format("pipeline({}.0, {})", k, tile.stages));
 }
 

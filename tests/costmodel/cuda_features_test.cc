@@ -151,6 +151,51 @@ TEST(CudaFeaturesTest, SlicesOnTheirWayHideLatency) {
   EXPECT_LT(ahead, in_turn);
 }
 
+/// A product of bf16 with sums in f32.
+std::string NarrowProduct(int64_t rows, int64_t columns, int64_t depth) {
+  return fmt::format(
+      "workload 1\nx0: bf16[{0},{2}] input range(-1,1)\nx1: bf16[{2},{1}] input range(-1,1)\n"
+      "s0: f32[{0},{1}] output = sum[r0:{2}] (f32(x0[i0, r0]) * f32(x1[r0, i1]))\n",
+      rows, columns, depth);
+}
+
+// Large products are bound by tensor cores or by what feeds them, and no card beats their rate.
+TEST(CudaFeaturesTest, TensorCoresBeforeThreads) {
+  for (const char* name : {"cuda:sm_80", "cuda:sm_86", "cuda:sm_90a"}) {
+    for (const int64_t size : {512, 1024, 4096}) {
+      const schedule::Space space = SpaceOf(NarrowProduct(size, size, size), name);
+      const FeatureExtractor extractor(space);
+      const double flop = 2 * std::pow(static_cast<double>(size), 3);
+      const double least = flop / space.target().As<ir::CudaTarget>().tensor_flop_per_second;
+      double cores = 1, threads = 1;
+      for (uint64_t id = 0; id < space.product(); ++id) {
+        if (!space.Admits(id)) continue;
+        double& best = space.ValueOf(id, "warp_depth") > 0 ? cores : threads;
+        best = std::min(best, extractor.AnalyticSeconds(id));
+        ASSERT_GE(extractor.AnalyticSeconds(id), least * (1 - 1e-9));
+      }
+      EXPECT_LT((size == 4096 ? 3 : 1) * cores, threads) << name << " " << size;
+      EXPECT_GT(space.ValueOf(space.DefaultId(), "warp_depth"), 0);
+    }
+  }
+}
+
+TEST(CudaFeaturesTest, LargeNarrowProductsWantLargeTiles) {
+  const auto best_rows = [&](const std::string& text) {
+    const schedule::Space space = SpaceOf(text);
+    const FeatureExtractor extractor(space);
+    uint64_t best = space.DefaultId();
+    for (uint64_t id = 0; id < space.product(); ++id) {
+      if (space.Admits(id) && extractor.AnalyticSeconds(id) < extractor.AnalyticSeconds(best))
+        best = id;
+    }
+    return space.ValueOf(best, "warps_y") * space.ValueOf(best, "warp_rows") * 16;
+  };
+  const int64_t large = best_rows(NarrowProduct(4096, 4096, 4096));
+  EXPECT_EQ(large, 128);
+  EXPECT_LT(best_rows(NarrowProduct(256, 256, 1024)), large);
+}
+
 /// A padded 3×3 convolution in NHWC, with what follows it or without.
 std::string Convolution(int64_t size, int64_t channels, bool follows) {
   return fmt::format(

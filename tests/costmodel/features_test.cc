@@ -69,8 +69,8 @@ TEST(FeaturesTest, EachKindCountsItsOwnColumns) {
   EXPECT_EQ(cpu.size(), 44U);
   EXPECT_EQ(cpu[11].name, "vectors");
   EXPECT_EQ(cpu[38].name, "analytic_us");
-  ASSERT_EQ(kCudaVersions.feature_schema, 3);
-  EXPECT_EQ(FeaturesOfKinds().Find("cuda")->columns().size(), 17U);
+  ASSERT_EQ(kCudaVersions.feature_schema, 4);
+  EXPECT_EQ(FeaturesOfKinds().Find("cuda")->columns().size(), 18U);
 }
 
 TEST(FeaturesTest, DifferentCandidatesDiffer) {
