@@ -128,7 +128,7 @@ class AttentionRule final : public CpuRule {
       if (r <= queries && 3 * r * form->keys * 4 <= cpu.l2_bytes / 2) rows.rows.push_back({r});
     }
     for (int64_t r : {8, 16, 32, 64, 96, 128, 192, 256}) {
-      if (r <= queries || (r == kNominalRows && queries >= kLongQueries))
+      if (r <= queries || (r <= kNominalRows && queries >= kLongQueries))
         blocks.rows.push_back({r});
     }
     for (int64_t k : {32, 64, 128, 256, 512, 1024}) {
@@ -225,7 +225,27 @@ class AttentionRule final : public CpuRule {
     TileForm form = FindTileForm(w, {f.chain.back(), f.chain.front(), {}, 0}, subject.target);
     form.rows_total = std::min(form.rows_total, kNominalRows);
     const TileChoice tile = NominalTile(w, form, subject.target);
-    return {tile.rows, tile.vectors, kNominalRows, kNominalKeys};
+    return {tile.rows, tile.vectors, NominalRows(w, f, subject.target), kNominalKeys};
+  }
+
+  /// Rows of a block; fewer where threads would have unequal shares.
+  static int64_t NominalRows(const TraceWriter& w, const AttentionForm& f,
+                             const ir::Target& target) {
+    const auto own = AxesOfProduct(w, f);
+    if (!own.ok()) return kNominalRows;
+    const std::vector<int64_t>& extents = w.stage(f.product).spatial;
+    const int64_t rows = extents[own->query];
+    int64_t best = kNominalRows;
+    double least = 0;
+    for (int64_t wanted : {kNominalRows, int64_t{96}, int64_t{64}, int64_t{32}}) {
+      const int64_t block = OnlineRows(wanted, rows, HasUnevenOthers(w, *own, target));
+      int64_t shared = rows % block == 0 ? rows / block : 1;
+      for (int a : own->others) shared *= extents[a];
+      const double imbalance = ThreadImbalance(shared, target);
+      if (least == 0 || imbalance < least) best = wanted, least = imbalance;
+      if (least <= kMostImbalance) break;
+    }
+    return best;
   }
 
   /// Where a Trace says what was decided.

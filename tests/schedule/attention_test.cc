@@ -144,6 +144,17 @@ TEST(AttentionSketch, LongAttentionIsByBlocksOfKeys) {
   }
 }
 
+TEST(AttentionSketch, ManyThreadsGetEqualShares) {
+  const ir::Workload workload = WorkloadOf(Attention({6, 1536, 256, 2, 8}, false, true, false));
+  const auto rows = [&](const std::string& target) {
+    const Space space(workload, TargetOf(target), ir::AccuracyClass::kDefault);
+    return space.ValueOf(space.DefaultId(), "query_rows");
+  };
+  EXPECT_EQ(rows("cpu:avx512,threads=2"), 128);
+  // 72 blocks of 128 rows would be two for some of the threads and one for the others.
+  EXPECT_EQ(rows("cpu:avx512,threads=64"), 32);
+}
+
 // Keys beyond the last one are in the copies, so that no step of a product asks for them.
 TEST(AttentionSketch, ProductsHaveNoConditionsWhereBlocksDoNotDivideTheKeys) {
   const ir::Workload workload = WorkloadOf(Attention({2, 12, 40, 8, 24}, true, true, false));
