@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/kept_panels.h"
 #include "ir/parse_lexer.h"
 #include "ir/text.h"
 
@@ -294,6 +295,7 @@ class WorkloadParser {
     if (lexer_.TryWord("input")) return InputRange(&tensor) && lexer_.ExpectEndOfLine();
     if (lexer_.TryWord("constant")) {
       tensor.kind = TensorKind::kConstant;
+      if (lexer_.TryWord("panels") && !ParsePanels(lexer_, &tensor)) return false;
       return lexer_.ExpectEndOfLine();
     }
     if (lexer_.TryWord("immediate")) return Immediate(&tensor) && lexer_.ExpectEndOfLine();

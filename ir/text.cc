@@ -3,9 +3,11 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "base/core/check.h"
 #include "ir/half.h"
+#include "ir/kept_panels.h"
 
 namespace hone::ir {
 namespace {
@@ -144,7 +146,10 @@ std::string DeclarationText(const Tensor& tensor) {
     case TensorKind::kInput:
       return text + " input range(" + NumberText(DType::kF64, tensor.range.low) + "," +
              NumberText(DType::kF64, tensor.range.high) + ")\n";
-    case TensorKind::kConstant: return text + " constant\n";
+    case TensorKind::kConstant: {
+      const std::optional<KeptPanels> panels = PanelsOf(tensor);
+      return text + " constant" + (panels ? " " + ToText(*panels) : "") + "\n";
+    }
     case TensorKind::kImmediate:
       text += " immediate {";
       for (size_t i = 0; i < tensor.immediate.size(); ++i) {

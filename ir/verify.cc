@@ -10,6 +10,7 @@
 #include "ir/half.h"
 #include "ir/index/range_analysis.h"
 #include "ir/integer.h"
+#include "ir/kept_panels.h"
 #include "ir/text.h"
 
 namespace hone::ir {
@@ -50,6 +51,8 @@ absl::Status CheckTensor(const Tensor& tensor) {
   if (tensor.kind == TensorKind::kInput && !(tensor.range.low <= tensor.range.high)) {
     return Invalid("tensor " + tensor.name, "has an empty range of values");
   }
+  if (const std::string fault = FaultOfPanels(tensor); !fault.empty())
+    return Invalid("tensor " + tensor.name, fault);
   if (tensor.kind != TensorKind::kImmediate) return absl::OkStatus();
   if (tensor.NumElements() > kMaxImmediate) {
     return Invalid("tensor " + tensor.name,

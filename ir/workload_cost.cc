@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/panel_product.h"
+
 namespace hone::ir {
 namespace {
 
@@ -95,8 +97,10 @@ double PointsOf(const Stage& stage) {
 WorkloadCost CostOf(const Workload& workload) {
   WorkloadCost cost;
   std::vector<double> read_bytes(workload.tensors.size(), 0);
-  for (const Stage& stage : workload.stages) {
-    const double points = PointsOf(stage);
+  for (size_t id = 0; id < workload.stages.size(); ++id) {
+    const Stage& stage = workload.stages[id];
+    const std::optional<KeptPanels> panels = PanelsOfStage(workload, static_cast<int>(id));
+    const double points = PointsOf(stage) * (panels ? LikelyKept(*panels) : 1);
     int64_t operations = 0;
     for (const Expr& body : stage.body) operations += CountArithmetic(*body);
     if (stage.combiner != Combiner::kNone) operations += static_cast<int64_t>(stage.body.size());
