@@ -63,7 +63,10 @@ Value FunctionEmitter::EvalGeneric(const Expr& expr) {
       return LoadTransposed(expr, index, &turned) ? turned : Load(expr->id, index);
     }
     case ExprKind::kCast: return EvalCast(expr);
-    case ExprKind::kSelect: return EvalSelect(expr);
+    case ExprKind::kSelect: {
+      const std::optional<Value> expanded = LoadExpanded(expr);
+      return expanded ? *expanded : EvalSelect(expr);
+    }
     case ExprKind::kUnary: {
       Value value = arith_.Unary(expr->unary(), Eval(expr->args[0]));
       return value;

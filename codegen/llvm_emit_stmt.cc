@@ -7,6 +7,7 @@
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
 #include "ir/async_copy.h"
+#include "ir/bit_rank.h"
 #include "ir/lanes.h"
 
 // Statements: loops, conditions, stores.
@@ -33,6 +34,8 @@ int64_t RegisterBytes(DType dtype) {
 int64_t WidestValueBytes(const Expr& expr) {
   if (expr->kind == ExprKind::kLoad) return RegisterBytes(expr->dtype);
   if (expr->kind == ExprKind::kVar || expr->kind == ExprKind::kConst) return 1;
+  // Its word is no vector.
+  if (ir::AsExpandedLoad(expr)) return RegisterBytes(expr->dtype);
   // 64-bit integers without a load are index arithmetic.
   int64_t widest = expr->dtype == DType::kI64 ? 1 : RegisterBytes(expr->dtype);
   for (const Expr& arg : expr->args) widest = std::max(widest, WidestValueBytes(arg));

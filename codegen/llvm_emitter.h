@@ -132,6 +132,9 @@ class FunctionEmitter : private OpaqueSource {
   Affine Opaque(const ir::Expr& expr) override;
   bool IsPure(const ir::Expr& expr) override;
 
+  // llvm_expand.cc
+  std::optional<Value> LoadExpanded(const ir::Expr& expr);
+
   // llvm_invariants.cc
   std::optional<Value> Invariant(const ir::Expr& expr);
   bool InvariantLoads(const ir::Expr& expr, std::vector<LoopFrame::InvariantLoad>* loads);

@@ -39,6 +39,12 @@ class Instructions {
                                    llvm::Value* /*index*/, llvm::Value* /*high*/) const {
     return nullptr;
   }
+  /// f32 that stand one behind the other from the pointer on, to those of 16 lanes that the mask
+  /// (of i1) has; zeros to the others.
+  virtual llvm::Value* Expand(llvm::IRBuilder<>& /*b*/, llvm::Value* /*pointer*/,
+                              llvm::Value* /*mask*/) const {
+    return nullptr;
+  }
   /// x * 2^floor(exponent), f32 or f64 lanes; overflow and subnormal results rounded once.
   virtual llvm::Value* Scale(llvm::IRBuilder<>& /*b*/, llvm::Value* /*x*/,
                              llvm::Value* /*exponent*/) const {

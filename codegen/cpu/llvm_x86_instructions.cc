@@ -73,6 +73,12 @@ class Avx512 : public Instructions {
     return b.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {}, {low, index, high});
   }
 
+  Value* Expand(llvm::IRBuilder<>& b, Value* pointer, Value* mask) const override {
+    auto* type = llvm::FixedVectorType::get(b.getFloatTy(), LanesOf(mask->getType()));
+    return b.CreateMaskedExpandLoad(type, pointer, llvm::MaybeAlign(sizeof(float)), mask,
+                                    llvm::Constant::getNullValue(type));
+  }
+
   Value* Scale(llvm::IRBuilder<>& b, Value* x, Value* exponent) const override {
     if (!x->getType()->isVectorTy()) return nullptr;
     const auto bits = static_cast<unsigned>(x->getType()->getPrimitiveSizeInBits());
