@@ -8,6 +8,7 @@
 #include "base/core/hash128.h"
 #include "base/status.h"
 #include "ir/hash.h"
+#include "ir/kept_panels.h"
 #include "ir/target.h"
 #include "ir/text.h"
 
@@ -57,7 +58,8 @@ std::vector<RunTensor> RunTensorsOf(const ir::Workload& workload, const std::vec
       if (tensor.dtype == ir::DType::kI8) range = {-128, 128};
       if (tensor.dtype == ir::DType::kU8) range = {0, 256};
     }
-    result.push_back({tensor.dtype, tensor.Bytes(), range.low, range.high});
+    result.push_back(
+        {tensor.dtype, tensor.Bytes(), range.low, range.high, ir::ZerosOf(tensor)});
   }
   return result;
 }

@@ -45,6 +45,8 @@ std::vector<ir::TensorBuffer> MakeArguments(const ir::Workload& workload, uint64
         ir::TensorBuffer::Zeros(workload.tensors[ids[i]].dtype, workload.tensors[ids[i]].shape));
     FillTensor(tensors[i].dtype, tensors[i].low, tensors[i].high, seed, static_cast<int>(i),
                std::as_writable_bytes(std::span(arguments.back().bytes)));
+    FillZeros(tensors[i].zeros, seed, static_cast<int>(i),
+              std::as_writable_bytes(std::span(arguments.back().bytes)));
   }
   return arguments;
 }

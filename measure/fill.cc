@@ -85,4 +85,13 @@ void FillTensor(ir::DType dtype, double low, double high, uint64_t seed, int ten
   }
 }
 
+void FillZeros(const ir::ZeroPattern& zeros, uint64_t seed, int tensor,
+               std::span<std::byte> bytes) {
+  if (zeros.columns == 0) return;
+  // Its stream is none of those that fill tensors.
+  uint64_t state = seed ^ (static_cast<uint64_t>(tensor) << 32);
+  ir::MakeZeros(zeros, SplitMix64(state),
+                {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)});
+}
+
 }  // namespace hone::measure

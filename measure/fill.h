@@ -5,6 +5,7 @@
 #include <span>
 
 #include "ir/dtype.h"
+#include "ir/zero_pattern.h"
 
 namespace hone::measure {
 
@@ -15,5 +16,8 @@ namespace hone::measure {
 /// range gives `low`.
 void FillTensor(ir::DType dtype, double low, double high, uint64_t seed, int tensor,
                 std::span<std::byte> bytes);
+
+/// Then makes zeros in a tensor of f32, if the pattern, which fits it, has any.
+void FillZeros(const ir::ZeroPattern& zeros, uint64_t seed, int tensor, std::span<std::byte> bytes);
 
 }  // namespace hone::measure

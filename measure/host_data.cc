@@ -23,6 +23,7 @@ Status MakeTensors(const std::vector<RunTensor>& tensors, uint64_t seed, int fir
     HONE_ASSIGN_OR_RETURN(GuardedBuffer buffer, GuardedBuffer::Allocate(tensor.bytes));
     FillTensor(tensor.dtype, tensor.low, tensor.high, seed,
                first + static_cast<int>(buffers->size()), buffer.span());
+    FillZeros(tensor.zeros, seed, first + static_cast<int>(buffers->size()), buffer.span());
     HONE_RETURN_IF_ERROR(buffer.Protect());
     buffers->push_back(std::move(buffer));
   }

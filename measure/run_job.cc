@@ -20,6 +20,27 @@ constexpr size_t kMostConditions = 200;
 
 int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
+void PutZeros(ByteWriter& writer, const ir::ZeroPattern& zeros) {
+  writer.Put(zeros.columns);
+  if (zeros.columns == 0) return;
+  for (const int64_t number : {zeros.terms, zeros.column_stride, zeros.term_stride, zeros.width})
+    writer.Put(number);
+  for (const int32_t groups : zeros.groups) writer.Put(groups);
+  writer.Put(zeros.values);
+}
+
+ir::ZeroPattern GetZeros(ByteReader& reader, int64_t elements) {
+  ir::ZeroPattern zeros;
+  zeros.columns = reader.Get<int64_t>();
+  if (zeros.columns == 0) return zeros;
+  for (int64_t* number : {&zeros.terms, &zeros.column_stride, &zeros.term_stride, &zeros.width})
+    *number = reader.Get<int64_t>();
+  for (int32_t& groups : zeros.groups) groups = reader.Get<int32_t>();
+  zeros.values = reader.Get<int32_t>();
+  if (!zeros.Fits(elements)) reader.Fail("where a tensor is zero");
+  return zeros;
+}
+
 void PutTensors(ByteWriter& writer, const std::vector<RunTensor>& tensors) {
   writer.PutCount(tensors.size());
   for (const RunTensor& tensor : tensors) {
@@ -27,17 +48,21 @@ void PutTensors(ByteWriter& writer, const std::vector<RunTensor>& tensors) {
     writer.Put(tensor.bytes);
     writer.Put(tensor.low);
     writer.Put(tensor.high);
+    PutZeros(writer, tensor.zeros);
   }
 }
 
 std::vector<RunTensor> GetTensors(ByteReader& reader) {
-  std::vector<RunTensor> tensors(reader.GetCount(25));
+  std::vector<RunTensor> tensors(reader.GetCount(33));
   for (RunTensor& tensor : tensors) {
     tensor.dtype = ir::GetDType(reader);
     tensor.bytes = reader.Get<int64_t>();
     if (tensor.bytes < 0 || tensor.bytes > kMaxBufferBytes) reader.Fail("a tensor's size");
     tensor.low = reader.Get<double>();
     tensor.high = reader.Get<double>();
+    tensor.zeros = GetZeros(reader, tensor.bytes / ir::SizeOf(tensor.dtype));
+    if (tensor.zeros.columns > 0 && tensor.dtype != ir::DType::kF32)
+      reader.Fail("zeros in a tensor that is no f32");
   }
   return tensors;
 }

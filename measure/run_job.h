@@ -9,6 +9,7 @@
 #include "base/core/byte_stream.h"
 #include "base/core/result.h"
 #include "ir/artifact.h"
+#include "ir/zero_pattern.h"
 
 // What hone-runner is asked and what it answers, and both as payloads of measure/wire.h. std only.
 // Decoders trust nothing: kDataLoss for anything that is not what the encoder wrote.
@@ -38,6 +39,7 @@ struct RunTensor {
   ir::DType dtype = ir::DType::kF32;
   int64_t bytes = 0;
   double low = -1, high = 1;  ///< values lie in [low, high)
+  ir::ZeroPattern zeros = {};  ///< and which of them are zero instead
 };
 
 /// A kernel with its code.

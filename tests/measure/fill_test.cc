@@ -62,5 +62,26 @@ TEST(FillTest, SeedAndTensorDecideAlone) {
   EXPECT_NE(Filled(ir::DType::kF32, -1, 1, 3, 1), values);
 }
 
+TEST(FillTest, ZerosAreWhereTheTensorHasThem) {
+  ir::TensorBuffer buffer = ir::TensorBuffer::Zeros(ir::DType::kF32, {64, 32});
+  const auto bytes = std::as_writable_bytes(std::span(buffer.bytes));
+  const auto fill = [&](const ir::ZeroPattern& zeros, uint64_t seed) {
+    FillTensor(ir::DType::kF32, 1, 2, 3, 0, bytes);
+    FillZeros(zeros, seed, 0, bytes);
+    return buffer.ToDoubles();
+  };
+  const ir::ZeroPattern zeros{.columns = 32,
+                              .terms = 64,
+                              .column_stride = 1,
+                              .term_stride = 32,
+                              .groups = {8, 8, 8, 8, 8, 8, 8, 8},
+                              .values = 8};
+  const std::vector<double> values = fill(zeros, 3);
+  EXPECT_EQ(std::ranges::count(values, 0), 64 * 32 * 3 / 4);
+  EXPECT_EQ(fill(zeros, 3), values);
+  EXPECT_NE(fill(zeros, 4), values);
+  EXPECT_EQ(std::ranges::count(fill({}, 3), 0), 0);
+}
+
 }  // namespace
 }  // namespace hone::measure

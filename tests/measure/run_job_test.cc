@@ -9,13 +9,22 @@
 namespace hone::measure {
 namespace {
 
+ir::ZeroPattern ExampleZeros() {
+  return {.columns = 32,
+          .terms = 64,
+          .column_stride = 1,
+          .term_stride = 32,
+          .groups = {4, 4, 5, 5, 6, 6, 6, 7},
+          .values = 7};
+}
+
 PrepareJob ExampleJob() {
   PrepareJob job;
   job.slot = 3;
   job.data_key = "hash/7";
   job.seed = 7;
   job.inputs = {{ir::DType::kI64, 80, 0, 10}};
-  job.constants = {{ir::DType::kF32, 16, -1, 1}};
+  job.constants = {{ir::DType::kF32, 16, -1, 1}, {ir::DType::kF32, 8192, -1, 1, ExampleZeros()}};
   job.kernel.artifact.target = "cpu:avx2,threads=2";
   job.kernel.artifact.phases = {{"k_p0", 56, 4096, 2}, {"k_p1", 1, 0, 1}};
   job.kernel.artifact.steps = {{0, 2, 35}};
@@ -39,6 +48,9 @@ TEST(RunJobTest, JobsAndAnswersComeBack) {
   EXPECT_EQ(EncodePrepareJob(*back), job);
   EXPECT_EQ(back->slot, 3);
   EXPECT_EQ(back->inputs[0].high, 10);
+  EXPECT_EQ(back->constants[0].zeros.columns, 0);
+  EXPECT_EQ(back->constants[1].zeros.term_stride, 32);
+  EXPECT_EQ(back->constants[1].zeros.groups, ExampleZeros().groups);
   EXPECT_EQ(back->prologue_key, "key");
   EXPECT_EQ(back->threads, 2);
   EXPECT_EQ(back->part, 0.125);
@@ -74,8 +86,18 @@ TEST(RunJobTest, DangerousValuesAreRefused) {
   job.kernel.artifact.outputs[0].bytes = -1;
   EXPECT_FALSE(DecodePrepareJob(EncodePrepareJob(job)).ok());
   job = ExampleJob();
-  job.prologue_arguments = {1};
+  job.prologue_arguments = {2};
   EXPECT_FALSE(DecodePrepareJob(EncodePrepareJob(job)).ok());
+  for (const auto& spoil : std::vector<void (*)(ir::ZeroPattern*)>{
+           [](ir::ZeroPattern* z) { z->terms = 65; }, [](ir::ZeroPattern* z) { z->columns = -1; },
+           [](ir::ZeroPattern* z) { z->term_stride = 33; },
+           [](ir::ZeroPattern* z) { z->column_stride = int64_t{1} << 62; },
+           [](ir::ZeroPattern* z) { z->width = 0; }, [](ir::ZeroPattern* z) { z->groups[3] = -1; },
+           [](ir::ZeroPattern* z) { z->values = 33; }}) {
+    job = ExampleJob();
+    spoil(&job.constants[1].zeros);
+    EXPECT_FALSE(DecodePrepareJob(EncodePrepareJob(job)).ok());
+  }
   for (const double part : {0.0, -0.5, 1.01, std::nan("")}) {
     job = ExampleJob();
     job.part = part;
