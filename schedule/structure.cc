@@ -110,7 +110,8 @@ bool SlidesAlong(const ir::Stage& stage, const std::vector<Access>& accesses, in
       bool spatial = false, reduced = false;
       for (int x = 0; x < stage.num_axes(); ++x)
         (x < stage.num_spatial() ? spatial : reduced) |= ir::DependsOnVar(index, x);
-      slides |= spatial && reduced;
+      // What is looked up slides nowhere.
+      slides |= spatial && reduced && !ir::HasLoad(index);
     }
     if (!slides) return false;
     for (int x = 0; x < stage.num_spatial(); ++x) {

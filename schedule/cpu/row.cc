@@ -188,22 +188,24 @@ void ScheduleWholeRows(TraceWriter& w, const Cluster& cluster, const RowChoice& 
   const int rows = cluster.members.empty() ? owner.num_spatial() : cluster.row_axes;
   const bool one_by_one = choice.rows == 1 || !FitsRowsAtATime(w, cluster, choice.rows);
   const std::string row_loop = RowLoop(w, cluster, rows, one_by_one ? 1 : choice.rows);
+  // Partial results live in registers: of one row at a time.
+  const auto is_one_row = [&](const ir::Stage& stage) {
+    return std::all_of(stage.spatial.begin() + std::min(rows, stage.num_spatial()),
+                       stage.spatial.end(), [](int64_t n) { return n == 1; });
+  };
   // Before members hang on the owner's loops, which must be whole to be factored.
   if (owner.combiner != ir::Combiner::kNone)
-    ScheduleRowReduction(w, cluster.owner, row_loop, choice.partial_vectors, target);
+    ScheduleRowReduction(w, cluster.owner, is_one_row(owner) ? row_loop : "",
+                         choice.partial_vectors, target);
   for (auto it = cluster.members.rbegin(); it != cluster.members.rend(); ++it) {
     w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(*it), row_loop));
   }
   bool fetched = false;
   VectorLoop last;
   for (int id : cluster.members) {
-    // Partial results live in registers: of one row at a time.
-    const ir::Stage stage = w.stage(id);
-    const bool one_row = std::all_of(stage.spatial.begin() + std::min(rows, stage.num_spatial()),
-                                     stage.spatial.end(), [](int64_t n) { return n == 1; });
-    if (stage.combiner != ir::Combiner::kNone)
-      ScheduleRowReduction(w, id, one_row && one_by_one ? row_loop : "", choice.partial_vectors,
-                           target);
+    if (w.stage(id).combiner != ir::Combiner::kNone)
+      ScheduleRowReduction(w, id, is_one_row(w.stage(id)) && one_by_one ? row_loop : "",
+                           choice.partial_vectors, target);
     else
       fetched |= PrefetchNextRow(w, id, rows - 1,
                                  VectorizeLast(w, id, rows, choice.map_vectors, target), target);
