@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "codegen/codegen.h"
 #include "ir/half.h"
+#include "ir/kept_panels.h"
 
 namespace hone::bench {
 
@@ -111,6 +112,9 @@ absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Make(const ir::Workload& w
     const ir::Tensor& t = workload.tensors[constant_ids[i]];
     Buffer b = k->Allocate(t.Bytes(), t.dtype);
     Fill(b.data, b.dtype, b.bytes, t.range, &random);
+    if (const ir::ZeroPattern zeros = ir::ZerosOf(t); zeros.columns > 0)
+      ir::MakeZeros(zeros, seed,
+                    {static_cast<float*>(b.data), static_cast<size_t>(t.NumElements())});
     constants.push_back(b);
     k->buffers_.push_back(b.data);
   }

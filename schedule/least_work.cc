@@ -1,8 +1,10 @@
 #include "schedule/least_work.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "ir/expr.h"
+#include "ir/panel_product.h"
 #include "ir/workload_cost.h"
 #include "schedule/algorithms/winograd.h"
 
@@ -31,7 +33,8 @@ double LeastFlop(const ir::Workload& workload) {
     const ir::Stage& stage = workload.stages[i];
     if (!ir::IsContraction(stage)) continue;
     const double gain = static_cast<int>(i) == winograd ? kWinogradGain : Gain(workload, stage);
-    flop += 2 * ir::PointsOf(stage) / gain;
+    const std::optional<ir::KeptPanels> panels = ir::PanelsOfStage(workload, static_cast<int>(i));
+    flop += 2 * ir::PointsOf(stage) / gain * (panels ? ir::LeastKept(*panels) : 1);
   }
   return flop;
 }

@@ -55,6 +55,8 @@ const std::vector<const CpuRule*>& CpuRules() {
       // Before the others: its default, where it has one, is better than theirs.
       &AttentionSketches(),  //
       &CascadeSketches(),    //
+      &KeptSketches(),       //
+      &BitmaskSketches(),    //
       &DirectSketches(),     //
       &WinogradSketches(),   //
       &RowsSketches(),       //

@@ -13,6 +13,8 @@
 namespace hone::schedule {
 
 const CpuRule& CascadeSketches();
+const CpuRule& KeptSketches();
+const CpuRule& BitmaskSketches();
 const CpuRule& DirectSketches();
 const CpuRule& WinogradSketches();
 const CpuRule& RowsSketches();

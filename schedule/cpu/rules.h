@@ -26,6 +26,8 @@ struct TileChoice {
   int64_t reduce_block =
       0;  ///< contraction: iterations of the innermost reduce axis per pass; 0: all
   enum class Order : uint8_t { kRowsOutside, kColumnsOutside } order = Order::kRowsOutside;
+  /// Equal blocks that rows are cut into, outside of all other loops; 0: as threads need them.
+  int64_t row_blocks = 0;
 };
 
 /// What the tile rule found in a cluster with an anchor, before any loop is split.

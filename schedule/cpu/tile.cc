@@ -205,6 +205,7 @@ int64_t TilesOutside(const ir::Stage& stage, const TileForm& f, const TileChoice
 
 int64_t RowBlocks(const ir::Stage& stage, const TileForm& f, const TileChoice& c,
                   const ir::Target& target) {
+  if (f.row_axis >= 0 && c.row_blocks > 0) return c.row_blocks;
   if (f.row_axis < 0 || target.threads == 1 || f.rows_total <= c.rows) return 1;
   const int64_t outer = TilesOutside(stage, f, c);
   if (!HasManyThreads(target)) {
@@ -423,8 +424,11 @@ std::optional<TileChoice> ReadTile(const TraceWriter& w, const TileForm& f,
   c.vectors = panel[0];
   if (f.row_axis >= 0) {
     const std::string row = Loop(w, f.owner, f.row_axis);
+    const std::vector<int64_t> first = FactorsOf(trace, row);
     std::vector<int64_t> rows = FactorsOf(trace, row + ".1");
-    if (rows.empty()) rows = FactorsOf(trace, row);
+    if (first.size() != 1 || first[0] < 1) return std::nullopt;
+    c.row_blocks = rows.empty() ? 1 : f.rows_total / first[0];
+    if (rows.empty()) rows = first;
     if (rows.size() != 1) return std::nullopt;
     c.rows = rows[0];
   }

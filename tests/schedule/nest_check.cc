@@ -13,6 +13,7 @@
 
 #include "base/core/random.h"
 #include "base/status.h"
+#include "ir/kept_panels.h"
 #include "ir/loop_interpreter.h"
 #include "ir/tensor_buffer.h"
 #include "ir/text.h"
@@ -39,6 +40,9 @@ TensorBuffer RandomTensor(const ir::Tensor& t, Random* random) {
       out.Set(i, {.i = random->Between(ir::IsUnsigned(t.dtype) ? 0 : -100, 100)});
     }
   }
+  if (const ir::ZeroPattern zeros = ir::ZerosOf(t); zeros.columns > 0)
+    ir::MakeZeros(zeros, random->Next(),
+                  {reinterpret_cast<float*>(out.bytes.data()), out.bytes.size() / sizeof(float)});
   return out;
 }
 

@@ -441,6 +441,39 @@ TEST(Primitive, Algorithm) {
               HasSubstr("s0 is no 3x3 stride-1 convolution"));
 }
 
+// The sums of the groups that each panel keeps are those of all: also of the panel that has no
+// column of its own at the end, of a panel that keeps nothing, and of one that keeps all.
+TEST(Primitive, AlgorithmPanels) {
+  const std::string product =
+      "workload 1\nx0: f32[5,70] input range(-1,1)\n"
+      "x1: f32[70,40] constant panels(1,16,[0,0,0,9,9,32,32,32],32)\n"
+      "s0: f32[5,40] output = sum[r0:70] (x0[i0, r0] * x1[r0, i1])\n";
+  const CheckResult result = CheckTexts(product, "s1 = algorithm(s0, panels, 16)");
+  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
+  EXPECT_EQ(result.lowered.nest.phases.size(), 1U) << "what is made of weights is in the prologue";
+  EXPECT_EQ(result.lowered.prologue.stages.size(), 8U);
+  EXPECT_THAT(Loops(product, "s1 = algorithm(s0, panels, 8)"),
+              HasSubstr("the panels of x1 have 16 columns, not 8"));
+  EXPECT_THAT(Loops(kProduct, "s1 = algorithm(s0, panels, 16)"),
+              HasSubstr("nothing is known of zeros in x1"));
+  EXPECT_THAT(Loops("workload 1\nx0: f32[5,70] input range(-1,1)\n"
+                    "s0: f32[5] output = sum[r0:70] (x0[i0, r0])\n",
+                    "s1 = algorithm(s0, panels, 16)"),
+              HasSubstr("s0 is no product by a matrix of weights"));
+}
+
+TEST(Primitive, AlgorithmBitmask) {
+  const std::string product =
+      "workload 1\nx0: f32[3,70] input range(-1,1)\n"
+      "x1: f32[70,40] constant panels(1,16,[9,9,32,32,32,32,32,32],12)\n"
+      "s0: f32[3,40] output = sum[r0:70] (x0[i0, r0] * x1[r0, i1])\n";
+  const CheckResult result = CheckTexts(product, "s1 = algorithm(s0, bitmask, 16)");
+  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
+  EXPECT_EQ(result.lowered.nest.phases.size(), 1U) << "what is made of weights is in the prologue";
+  EXPECT_THAT(Loops(product, "s1 = algorithm(s0, bitmask, 8)"),
+              HasSubstr("the panels of x1 have 16 columns, not 8"));
+}
+
 TEST(Primitive, UnknownOnesAreListed) {
   EXPECT_THAT(
       Loops(kMap, "tile(s1)"),

@@ -29,6 +29,16 @@ std::string Product(int64_t rows, int64_t columns, int64_t depth) {
       rows, columns, depth);
 }
 
+/// A product by weights of which a part is zero.
+std::string PrunedProduct(int64_t rows, int64_t columns, int64_t depth) {
+  return fmt::format(
+      "workload 1\nx0: f32[{0},{2}] input range(-1,1)\n"
+      "x1: f32[{2},{1}] constant panels(1,16,[2,3,3,4,5,6,7,11],11)\n"
+      "s0: f32[{0},{1}] = sum[r0:{2}] (x0[i0, r0] * x1[r0, i1])\n"
+      "s1: f32[{0},{1}] output = max(s0[i0, i1], 0.0)\n",
+      rows, columns, depth);
+}
+
 std::string Attention(int64_t heads, int64_t rows, int64_t keys) {
   return fmt::format(
       "workload 1\nx0: f32[{1},{0},32] input range(-1,1)\nx1: f32[{2},{0},32] input range(-1,1)\n"
@@ -104,6 +114,8 @@ std::string TextOf(const SketchRule* rule, int k, Random* random) {
   if (rule == &WinogradSketches())
     return Convolution(size(3), 3 + size(12), size(40), 8 + size(60));
   if (rule == &CascadeSketches()) return FeedForward(4 * size(6), 8 + size(30), 8 + size(60));
+  if (rule == &BitmaskSketches()) return PrunedProduct(size(4), 8 + size(90), 2 + size(200));
+  if (rule == &KeptSketches()) return PrunedProduct(2 + size(40), 8 + size(90), 2 + size(200));
   if (rule == &RowsSketches()) return Softmax(size(20), size(400));
   if (rule == &MapSketches()) return Map(size(20), size(200));
   if (rule == &ScanSketches()) return Recurrence(size(20), 16 + size(200));
