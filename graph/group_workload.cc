@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "graph/op.h"
+#include "graph/pruned_constants.h"
 #include "graph/workload_rewrite.h"
 #include "ir/checked_index.h"
 #include "ir/workload_builder.h"
@@ -130,12 +131,15 @@ absl::StatusOr<GroupWorkload> BuildWorkload(const Graph& graph,
                                             const Group& group) {
   GroupBuilder builder(graph);
   for (NodeId node : group.nodes) HONE_RETURN_IF_ERROR(builder.Append(graph.nodes[node]));
-  return builder.Finish(GroupOutputs(graph, readers, group.nodes), [](ir::Workload& workload) {
-    MoveOntoReshapes(workload);
-    InlineMoves(workload);
-    MoveOntoAnchorAxes(workload);
-    Tidy(workload);
-  });
+  GroupWorkload made =
+      builder.Finish(GroupOutputs(graph, readers, group.nodes), [](ir::Workload& workload) {
+        MoveOntoReshapes(workload);
+        InlineMoves(workload);
+        MoveOntoAnchorAxes(workload);
+        Tidy(workload);
+      });
+  StatePanels(graph, made);
+  return made;
 }
 
 absl::StatusOr<GroupWorkload> BuildNodeWorkload(const Graph& graph, NodeId node) {
