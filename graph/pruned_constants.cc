@@ -14,7 +14,7 @@ namespace {
 /// Smaller matrices are too quickly multiplied by for zeros to count.
 constexpr int64_t kLeastColumns = 16, kLeastTerms = 32;
 
-/// Whether at least a quarter of the values is zero. Of dense weights it does not look at all.
+/// Whether at least a quarter of the values is zero. It does not look at all of dense weights.
 bool HasManyZeros(std::span<const float> values) {
   constexpr size_t kAtOnce = 4096;
   const size_t most = values.size() - values.size() / 4;

@@ -86,7 +86,7 @@ TEST(KeptPanels, MadeUpZerosHaveTheCounts) {
   std::vector<float> values(static_cast<size_t>(tensor.NumElements()), 1);
   MakeZeros(ZerosOf(tensor), 7, values);
   const KeptPanels made = CountPanels(*MatrixOf(tensor, 1), 1, values);
-  // Of three panels one is in each of the first, sixth and last eighth.
+  // The three panels are in the first, the sixth and the last eighth.
   EXPECT_EQ(made.groups, (std::array<int, 8>{3, 3, 3, 3, 3, 16, 16, 24}));
   std::vector<float> again(values.size(), 1);
   MakeZeros(ZerosOf(tensor), 7, again);
