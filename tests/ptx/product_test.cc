@@ -111,6 +111,18 @@ TEST(ProductTest, EveryTileIsRight) {
   }
 }
 
+// A tile much wider than the result has slices of the result's width, which is no whole vectors.
+TEST(ProductTest, ATileMuchWiderThanTheResult) {
+  const ir::Workload workload =
+      schedule::WorkloadOf(Product{.rows = 20, .columns = 33, .depth = 8}.Text());
+  const auto axes = schedule::FindProduct(workload, workload.stages[0]);
+  ASSERT_TRUE(axes.has_value());
+  schedule::TraceWriter writer(workload);
+  schedule::ScheduleProduct(writer, 0, *axes, {8, 8, 16, 2, 4});
+  const auto result = schedule::CheckTrace(workload, writer.trace(), OnGpu("sm_80", 1));
+  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << "\n" << ToText(writer.trace());
+}
+
 TEST(ProductTest, ReadsBackWhatItWrites) {
   Random random(3);
   for (int n = 0; n < 40; ++n) {
