@@ -96,7 +96,17 @@ absl::Status CheckPlaceInScan(const Schedule& s, int stage) {
     return Refuse(
         fmt::format("{} belongs to a scan; it can only be computed at a loop of its scan", q.name));
   }
-  if (s.stages[owner].place == Place::kAt) return absl::OkStatus();
+  if (s.stages[owner].place == Place::kAt) {
+    // Its region is one iteration; parts of a split may reach beyond, and mask what they store.
+    const auto& loops = s.stages[owner].loops;
+    const bool whole = std::ranges::any_of(loops, [](const LoopNode& n) {
+      return n.origin == LoopNode::Origin::kAxis && n.axis == 0 && n.is_leaf();
+    });
+    if (whole) return absl::OkStatus();
+    return Refuse(fmt::format("{} belongs to a scan; it cannot be computed at a loop of {}, whose "
+                              "sequential axis is split or fused",
+                              q.name, s.workload.stages[owner].name));
+  }
   const int last = LeavesOfT(s.stages[owner]).back();
   if (s.PositionOf({owner, s.stages[stage].at_loop}) >= s.PositionOf({owner, last}))
     return absl::OkStatus();

@@ -119,5 +119,25 @@ TEST(OnceFailed, CopyOfAnotherRowThanIsWritten) {
   EXPECT_NE(result.why.find("of s0 than is computed there"), std::string::npos) << result.why;
 }
 
+// Partial sums of a recurrent product, computed inside a loop that was split further than the one
+// iteration which is wanted there: they read a state that was not there yet.
+TEST(OnceFailed, PartialSumsOfALaterIteration) {
+  const CheckResult result = Check(
+      "x0: f32[4,1,4] input range(-1,1)\n"
+      "x1: f32[4,4] constant\n"
+      "s0: f32[4,1,4] = x0[i0, i1, i2] * 0.5\n"
+      "s1: f32[4,1,4] scan 0 = sum[r0:4] (select(i0 >= 1, s2[i0 - 1, i1, r0], 0.25) * x1[r0, i2])\n"
+      "s2: f32[4,1,4] output scan 0 = tanh(s0[i0, i1, i2] + s1[i0, i1, i2] * 0.0625)\n",
+      "s3 = rfactor(s1, s1.r0, 2, outer)\n"
+      "compute_at(s1, s2.i0, memory)\n"
+      "split(s1.i0, [4], mask)\n"
+      "compute_at(s3, s1.i1, memory)\n",
+      "cpu:avx2,threads=1");
+  EXPECT_EQ(result.agreement, Agreement::kIllegal);
+  EXPECT_NE(result.why.find("s3 belongs to a scan; it cannot be computed at a loop of s1"),
+            std::string::npos)
+      << result.why;
+}
+
 }  // namespace
 }  // namespace hone::schedule
