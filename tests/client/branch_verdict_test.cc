@@ -34,7 +34,7 @@ class BranchVerdictTest : public JudgedWays {
   static void WriteModel(const std::string& path, int length) {
     graph::OnnxModel model;
     model.Input("a", {"1", "64"}).Input("b", {"1", "64"}).Input("s", {"1", "2048"}).Output("y");
-    model.Zeros("w", {64, 64}).Zeros("v", {128, 2048}).Zeros("u", {2048, 64});
+    model.Weights("w", {64, 64}).Weights("v", {128, 2048}).Weights("u", {2048, 64});
     std::vector<std::string> ends;
     for (const std::string tower : {"a", "b"}) {
       std::string at = tower;
@@ -48,7 +48,7 @@ class BranchVerdictTest : public JudgedWays {
     }
     graph::SetInt(model.Node("Concat", ends, {"c"}), "axis", 1);
     model.Node("MatMul", {"c", "v"}, {"d"});
-    model.Node("Add", {"d", "s"}, {"e"});  // not known to be zero, hence not left out
+    model.Node("Add", {"d", "s"}, {"e"});
     model.Node("MatMul", {"e", "u"}, {"y"});
     ASSERT_TRUE(WriteFileAtomically(path, model.Bytes()).ok());
   }

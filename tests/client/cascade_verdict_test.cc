@@ -42,14 +42,8 @@ class CascadeVerdictTest : public ::testing::Test {
     const std::string size = "640";
     graph::OnnxModel model;
     model.Input("x", {"1", "4", size, size}).Output("y");
-    model.Zeros("w", {wide, 4, 1, 1}).Zeros("d", {wide, 1, 3, 3}).Zeros("p", {4, wide, 1, 1});
-    for (onnx::TensorProto& weights : *model.graph().mutable_initializer()) {
-      int64_t elements = 1;
-      for (const int64_t extent : weights.dims()) elements *= extent;
-      weights.clear_raw_data();
-      weights.clear_float_data();
-      for (int64_t i = 0; i < elements; ++i) weights.add_float_data(0.01F * static_cast<float>(i));
-    }
+    model.Weights("w", {wide, 4, 1, 1}).Weights("d", {wide, 1, 3, 3});
+    model.Weights("p", {4, wide, 1, 1});
     model.Node("Conv", {"x", "w"}, {"a"});
     model.Node("Sigmoid", {"a"}, {"b"});
     onnx::NodeProto& depthwise = model.Node("Conv", {"b", "d"}, {"c"});

@@ -61,6 +61,21 @@ OnnxModel& OnnxModel::Zeros(const std::string& name, const std::vector<int64_t>&
   return *this;
 }
 
+OnnxModel& OnnxModel::Weights(const std::string& name, const std::vector<int64_t>& shape) {
+  constexpr int64_t kPeriod = 97;
+  onnx::TensorProto& tensor = *graph().add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  int64_t elements = 1;
+  for (const int64_t extent : shape) {
+    tensor.add_dims(extent);
+    elements *= extent;
+  }
+  for (int64_t i = 0; i < elements; ++i)
+    tensor.add_float_data(0.01F * static_cast<float>(i % kPeriod + 1));
+  return *this;
+}
+
 OnnxModel& OnnxModel::Ints(const std::string& name, const std::vector<int64_t>& values) {
   onnx::TensorProto& tensor = *graph().add_initializer();
   tensor.set_name(name);

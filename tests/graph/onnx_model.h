@@ -22,6 +22,8 @@ class OnnxModel {
   OnnxModel& Output(const std::string& name, int32_t type = onnx::TensorProto::FLOAT);
   /// Float zeros, and integers with their values.
   OnnxModel& Zeros(const std::string& name, const std::vector<int64_t>& shape);
+  /// Floats between 0.01 and 0.97, none of them zero: weights that nothing can leave out.
+  OnnxModel& Weights(const std::string& name, const std::vector<int64_t>& shape);
   OnnxModel& Ints(const std::string& name, const std::vector<int64_t>& values);
   onnx::NodeProto& Node(const std::string& op, const std::vector<std::string>& inputs,
                         const std::vector<std::string>& outputs);
