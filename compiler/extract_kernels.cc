@@ -40,7 +40,9 @@ absl::StatusOr<ModelWays> ExtractWays(graph::Graph graph, const std::string& tar
   };
   ModelWays ways;
   HONE_ASSIGN_OR_RETURN(ways.steps, steps_of(batch, cascades));
-  const auto add = [&](ModelSteps steps) { std::ranges::move(steps.kernels, std::back_inserter(ways.others)); };
+  const auto add = [&](ModelSteps steps) {
+    std::ranges::move(steps.kernels, std::back_inserter(ways.others));
+  };
   const BatchRun now = ways.steps.images > 1 ? BatchRun::kEach : BatchRun::kTogether;
   const BatchChoice& images = ways.steps.batch;
   if (batch == BatchRun::kAuto && !images.together.empty() && !images.judged) {

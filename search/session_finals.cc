@@ -135,7 +135,8 @@ absl::Status TuningSession::FinalComparisons() {
       order.push_back(i);
   }
   auto gain = [&](int i) {
-    return tuner_->task(i).weight() * (tuner_->search(i).default_ns() - tuner_->search(i).best_ns());
+    const TaskSearch& search = tuner_->search(i);
+    return tuner_->task(i).weight() * (search.default_ns() - search.best_ns());
   };
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return gain(a) > gain(b); });
   lock.unlock();

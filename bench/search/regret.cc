@@ -210,8 +210,8 @@ class Regrets {
     return absl::OkStatus();
   }
 
-  /// The random candidates' times as in turns, rising: screened ones are those of other minutes, and
-  /// the least of many is too small.
+  /// The random candidates' times as in turns, rising: screened ones are those of other minutes,
+  /// and the least of many is too small.
   static std::vector<double> InTurns(const Searched& searched,
                                      const std::map<std::string, double>& ns) {
     std::vector<double> times, scales;

@@ -355,8 +355,8 @@ constexpr std::array kOptions = {
 std::optional<Options> OptionsOf(int argc, char** argv) {
   const auto words = ReadOptions(
       "bench-search [--score POOLS] [--measure [--model F.onnx] [--trials N]] [--replay POOLS "
-      "[--seeds N]] [--record POOLS --model F.onnx… [--tasks-per-model N]] [--regret --model F.onnx… "
-      "[--random N] [--seeds N] [--tasks-per-model N]] [--target T]",
+      "[--seeds N]] [--record POOLS --model F.onnx… [--tasks-per-model N]] [--regret "
+      "--model F.onnx… [--random N] [--seeds N] [--tasks-per-model N]] [--target T]",
       kOptions, argc, argv);
   if (!words) return std::nullopt;
   Options options{.score = words->Text("score"),

@@ -129,8 +129,8 @@ absl::StatusOr<Types> InferConvTranspose(const OpCall& call) {
   return Types{{dtype, std::move(g.output)}};
 }
 
-/// x with zeros around it, or without what no phase reads, so that the first one's last tap of q = 0
-/// is at 0.
+/// x with zeros around it, or without what no phase reads: what the last tap of the first phase
+/// reads for q = 0 is at 0.
 int PadInput(WorkloadBuilder& builder, const Geometry& g, int x) {
   Shape shape = builder.tensor(x).shape;
   Exprs at = Axes(shape.size());
