@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "schedule/cuda/parts.h"
+#include "schedule/cuda/product_tables.h"
 #include "schedule/cuda/warp_tile.h"
 #include "schedule/trace_query.h"
 
@@ -16,8 +17,6 @@ namespace {
 /// Columns.
 constexpr size_t kWarpsY = 0, kRows = 1, kWarpsX = 2, kColumns = 3, kDepth = 4, kParts = 5,
                  kStages = 6;
-/// Parts of a product's sum, each a product of its own.
-constexpr int64_t kMostParts = 16;
 /// Sums that a lane keeps in registers.
 constexpr int64_t kMostSums = 128;
 
@@ -100,9 +99,7 @@ std::optional<Sketch> MmaSketch(const ir::Workload& workload, const ir::Target& 
     form->card = target.As<ir::CudaTarget>();
     const auto nominal = NominalWarpTile(product.axes, form->card);
     if (!nominal) continue;
-    double points = 1;
-    const ir::Stage& stage = w.stage(product.stage);
-    for (int a = 0; a < stage.num_axes(); ++a) points *= static_cast<double>(stage.Extent(a));
+    const double points = PointsOf(w, product);
     if (points <= most) continue;
     most = points;
     main = &product;
@@ -118,16 +115,11 @@ std::optional<Sketch> MmaSketch(const ir::Workload& workload, const ir::Target& 
   for (const int64_t depth : {16, 32, 64}) {
     if (form->axes.depth % depth == 0) depths.rows.push_back({depth});
   }
-  DecisionTable sums{"parts", {"parts"}, {}};
-  const bool cuts = w.stage(main->stage).num_spatial() < ir::kMaxRank;
-  for (int64_t count = 1; count <= (cuts ? kMostParts : 1); count *= 2) {
-    if (PartsOfSum(form->axes, count) == count) sums.rows.push_back({count});
-  }
   return Sketch{"mma",
                 {std::move(tiles),
                  std::move(depths),
-                 std::move(sums),
-                 {"stages", {"stages"}, {{1}, {2}, {3}, {4}}}},
+                 PartsTable(w, *main),
+                 StagesTable()},
                 &rule,
                 std::move(form)};
 }

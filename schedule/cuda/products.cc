@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "schedule/cuda/parts.h"
+#include "schedule/cuda/product_tables.h"
 #include "schedule/trace_query.h"
 
 namespace hone::schedule {
@@ -15,8 +16,6 @@ namespace {
 /// Columns.
 constexpr size_t kThreadsY = 0, kRows = 1, kThreadsX = 2, kVectors = 3, kDepth = 4, kParts = 5,
                  kStages = 6;
-/// Parts of a product's sum, each a product of its own.
-constexpr int64_t kMostParts = 16;
 
 BlockTile TileOf(const Values& v) {
   return {v[kThreadsY], v[kRows], v[kThreadsX], v[kVectors], v[kDepth], v[kStages]};
@@ -86,9 +85,7 @@ std::optional<Sketch> ProductsSketch(const ir::Workload& workload, const ir::Tar
   const CudaParts parts = PartsOf(w);
   for (const Product& product : parts.products) {
     rows = std::max(rows, product.axes.rows);
-    double points = 1;
-    const ir::Stage& stage = w.stage(product.stage);
-    for (int a = 0; a < stage.num_axes(); ++a) points *= static_cast<double>(stage.Extent(a));
+    const double points = PointsOf(w, product);
     if (points <= most) continue;
     most = points;
     main = &product;
@@ -110,16 +107,11 @@ std::optional<Sketch> ProductsSketch(const ir::Workload& workload, const ir::Tar
   for (const int64_t depth : {4, 8, 16, 32}) {
     if (main->axes.depth % depth == 0) depths.rows.push_back({depth});
   }
-  DecisionTable sums{"parts", {"parts"}, {}};
-  const bool cuts = w.stage(main->stage).num_spatial() < ir::kMaxRank;
-  for (int64_t count = 1; count <= (cuts ? kMostParts : 1); count *= 2) {
-    if (PartsOfSum(main->axes, count) == count) sums.rows.push_back({count});
-  }
   return Sketch{"products",
                 {std::move(tiles),
                  std::move(depths),
-                 std::move(sums),
-                 {"stages", {"stages"}, {{1}, {2}, {3}, {4}}}},
+                 PartsTable(w, *main),
+                 StagesTable()},
                 &rule,
                 std::move(form)};
 }
