@@ -180,15 +180,21 @@ TEST(CudaFeaturesTest, TensorCoresBeforeThreads) {
   }
 }
 
+/// The point that the analytic model thinks fastest.
+uint64_t BestPoint(const schedule::Space& space) {
+  const FeatureExtractor extractor(space);
+  uint64_t best = space.DefaultId();
+  for (uint64_t id = 0; id < space.product(); ++id) {
+    if (space.Admits(id) && extractor.AnalyticSeconds(id) < extractor.AnalyticSeconds(best))
+      best = id;
+  }
+  return best;
+}
+
 TEST(CudaFeaturesTest, LargeNarrowProductsWantLargeTiles) {
   const auto best_rows = [&](const std::string& text) {
     const schedule::Space space = SpaceOf(text);
-    const FeatureExtractor extractor(space);
-    uint64_t best = space.DefaultId();
-    for (uint64_t id = 0; id < space.product(); ++id) {
-      if (space.Admits(id) && extractor.AnalyticSeconds(id) < extractor.AnalyticSeconds(best))
-        best = id;
-    }
+    const uint64_t best = BestPoint(space);
     return space.ValueOf(best, "warps_y") * space.ValueOf(best, "warp_rows") * 16;
   };
   const int64_t large = best_rows(NarrowProduct(4096, 4096, 4096));
@@ -270,12 +276,7 @@ TEST(CudaFeaturesTest, LargeProductsWantLargeTilesSmallOnesManyBlocks) {
 TEST(CudaFeaturesTest, LongSumsWithFewTilesWantParts) {
   const auto best_parts = [&](const std::string& text) {
     const schedule::Space space = SpaceOf(text);
-    const FeatureExtractor extractor(space);
-    uint64_t best = space.DefaultId();
-    for (uint64_t id = 0; id < space.product(); ++id) {
-      if (space.Admits(id) && extractor.AnalyticSeconds(id) < extractor.AnalyticSeconds(best))
-        best = id;
-    }
+    const uint64_t best = BestPoint(space);
     return space.ValueOf(best, "parts");
   };
   EXPECT_GT(best_parts(Product(16, 256, 8192)), 1);
