@@ -37,9 +37,11 @@ struct Rounds {
 absl::Status RunRounds(std::vector<TimedModel*> models, Rounds rounds, double seconds,
                        const std::atomic<bool>* interrupted, const MonotonicClock& clock) {
   const PinnedThread pinned;
-  const int64_t until_ns = clock.NowNs() + static_cast<int64_t>(seconds * 1e9);
+  const int64_t start_ns = clock.NowNs();
   for (int round = 0; round < rounds.most; ++round) {
-    if (round >= rounds.least && clock.NowNs() >= until_ns) break;
+    // In double: a session without a budget of time has infinite seconds left.
+    const double elapsed_ns = static_cast<double>(clock.NowNs() - start_ns);
+    if (round >= rounds.least && elapsed_ns >= seconds * 1e9) break;
     for (TimedModel* model : models) {
       if (interrupted != nullptr && interrupted->load()) return absl::CancelledError("interrupted");
       HONE_RETURN_IF_ERROR(model->TakeTurn());

@@ -1,5 +1,7 @@
 #include "client/model_comparison.h"
 
+#include <limits>
+
 #include "gtest/gtest.h"
 
 #include "client/model_inputs.h"
@@ -92,6 +94,9 @@ TEST_F(ModelComparisonTest, MoreRoundsAddToTheSamples) {
   EXPECT_EQ(b->samples_ns().size(), 12U);
   ASSERT_TRUE(GoOnInTurns({a.get(), b.get()}, 7, 0, nullptr, clock_).ok());
   EXPECT_EQ(a->samples_ns().size(), 12U) << "there was no time";
+  const double endless = std::numeric_limits<double>::infinity();
+  ASSERT_TRUE(GoOnInTurns({a.get(), b.get()}, 3, endless, nullptr, clock_).ok());
+  EXPECT_EQ(a->samples_ns().size(), 15U) << "a budget of trials has no end in time";
 }
 
 TEST_F(ModelComparisonTest, AnInterruptEndsTheTurns) {
