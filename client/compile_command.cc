@@ -6,6 +6,7 @@
 #include "nlohmann/json.hpp"
 
 #include "base/status.h"
+#include "client/bf16_gain.h"
 #include "client/command.h"
 #include "client/dependency_file.h"
 #include "client/emit.h"
@@ -222,12 +223,15 @@ absl::StatusOr<std::vector<compiler::CompiledModel>> CompileAll(
 
 /// What was made, said.
 void Tell(CommandContext& context, const TraceChoice& traces,
+          const std::vector<std::string>& targets,
           const std::vector<compiler::CompiledModel>& models,
           const std::vector<std::string>& emitted, const std::string& report) {
   const std::string nothing = NothingKnownText(context.arguments, traces, models[0].report);
   context.err << EmptyInputsNote(context.arguments, InputsOf(models[0].package.plan))
               << (nothing.empty() ? ChosenLogText(traces, models[0].report) : nothing)
               << NoisyText(models[0].report) << PredictedText(models[0].report);
+  for (const std::string& target : targets)
+    context.err << KeptInF32Note(context.arguments, target);
   if (context.arguments.Flag("verbose")) {
     for (const compiler::CompiledModel& model : models) context.out << RungsText(model.report);
   }
@@ -273,7 +277,7 @@ absl::Status RunCompile(CommandContext& context) {
   }
   const double seconds = static_cast<double>(clock.NowNs() - begin) * 1e-9;
   if (!context.json()) {
-    Tell(context, traces, models, emitted,
+    Tell(context, traces, targets, models, emitted,
          ReportText(path, models, variants.constants.size(), seconds));
     return absl::OkStatus();
   }

@@ -16,6 +16,7 @@
 #include "base/core/cpu.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "client/bf16_gain.h"
 #include "client/exit_code.h"
 #include "client/folder_trace_source.h"
 #include "client/import_progress.h"
@@ -251,7 +252,9 @@ absl::StatusOr<LoadedModel> LoadModel(const CommandContext& context, const std::
   LoadedModel loaded;
   loaded.name = ModelName(path);
   loaded.inputs = InputsOf(graph);
-  if (!context.json()) context.err << EmptyInputsNote(arguments, loaded.inputs);
+  HONE_ASSIGN_OR_RETURN(const std::string target, ReadTarget(arguments));
+  if (!context.json())
+    context.err << EmptyInputsNote(arguments, loaded.inputs) << KeptInF32Note(arguments, target);
   std::string bytes;
   {
     HONE_ASSIGN_OR_RETURN(compiler::CompiledModel model,

@@ -9,6 +9,7 @@
 
 #include "base/core/cpu.h"
 #include "base/status.h"
+#include "client/bf16_gain.h"
 #include "client/exit_code.h"
 #include "client/npz.h"
 #include "ir/target.h"
@@ -106,6 +107,9 @@ absl::StatusOr<std::string> ReadTarget(const Arguments& arguments) {
   ir::Target target;
   std::string error;
   if (!ir::ParseTarget(text, &target, &error)) return Usage("--target: " + error);
+  HONE_ASSIGN_OR_RETURN(const ir::DType precision, ReadPrecision(arguments));
+  if (precision == ir::DType::kBF16 && IsPlainNative(given))
+    target = WithoutSlowBf16(target, Bf16GainHere());
   if (!arguments.GivenOnLine("threads") || target.threads == threads) return target.text;
   if (arguments.GivenOnLine("target")) {
     return Usage(fmt::format("--target says threads={} and --threads says {}; say it once",
@@ -113,6 +117,10 @@ absl::StatusOr<std::string> ReadTarget(const Arguments& arguments) {
   }
   // The line wins over the target of the config file.
   return fmt::format("{},threads={}", target.family, threads);
+}
+
+bool IsPlainNative(const std::string& target) {
+  return target.find("native") != std::string::npos && target.find('+') == std::string::npos;
 }
 
 absl::StatusOr<std::vector<std::string>> ReadTargets(const Arguments& arguments) {

@@ -20,8 +20,11 @@ absl::StatusOr<graph::ImportOptions> ReadImportOptions(const Arguments& argument
 
 /// The resolved target: --target (native where not given) with --threads, else the usable cores.
 /// Usage errors: not a target, threads said twice on the line and differently. The
-/// line's word on threads wins over what the config file says, then the target's.
+/// line's word on threads wins over what the config file says, then the target's. With --precision
+/// bf16, native has no products of bf16 where they are slow here (client/bf16_gain.h).
 absl::StatusOr<std::string> ReadTarget(const Arguments& arguments);
+/// Whether a --target leaves it to this machine which extensions it has.
+bool IsPlainNative(const std::string& target);
 /// --target, then each --also, resolved; a usage error where one is said twice.
 absl::StatusOr<std::vector<std::string>> ReadTargets(const Arguments& arguments);
 

@@ -15,6 +15,7 @@
 #include "base/free_space.h"
 #include "base/shell_word.h"
 #include "base/status.h"
+#include "client/bf16_gain.h"
 #include "client/command.h"
 #include "client/exit_code.h"
 #include "client/json_text.h"
@@ -144,7 +145,9 @@ absl::Status Tuning::Prepare() {
   predicted_ = arguments_.Text("measure") == "predicted";
   HONE_RETURN_IF_ERROR(CheckMeasurable());
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments_, arguments_.Text("MODEL")));
-  if (!context_.json()) context_.err << EmptyInputsNote(arguments_, InputsOf(graph));
+  if (!context_.json())
+    context_.err << EmptyInputsNote(arguments_, InputsOf(graph))
+                 << KeptInF32Note(arguments_, target_.text);
   measure::BuilderClient builder(LocalBuilder(arguments_, context_.environment), clock_);
   const std::unique_ptr<compiler::TraceSource> known = KnownOfBatches();
   auto ways = compiler::ExtractWays(std::move(graph), target_.text, builder, ReadBatch(arguments_),

@@ -18,6 +18,11 @@ KindVersions VersionsOf(std::string_view text) {
 
 std::string_view AssemblyOf(const Target& target) { return FactsOfKinds().Of(target).assembly(); }
 
+bool Multiplies(const Target& target, DType dtype) {
+  const KindFacts* const facts = FactsOfKinds().Find(target.kind);
+  return facts == nullptr || facts->Multiplies(target, dtype);
+}
+
 Target Narrowed(const Target& target, const std::function<bool(DType)>& has) {
   Target narrowed;
   std::string error;

@@ -26,6 +26,9 @@ class KindFacts {
                                    const std::function<bool(DType)>& /*has*/) const {
     return target.text;
   }
+  /// Whether products of two factors of `dtype` have instructions of their own on the target; where
+  /// they have none, factors are widened first.
+  virtual bool Multiplies(const Target& /*target*/, DType /*dtype*/) const { return true; }
 };
 
 /// The kinds that have some. ir::PerKind says how to add one.
@@ -36,6 +39,9 @@ KindVersions VersionsOf(std::string_view text);
 
 /// KindFacts::assembly of the target's kind.
 std::string_view AssemblyOf(const Target& target);
+
+/// KindFacts::Multiplies of the target's kind; true where it is unknown.
+bool Multiplies(const Target& target, DType dtype);
 
 /// KindFacts::NarrowedText of the target's kind, parsed.
 Target Narrowed(const Target& target, const std::function<bool(DType)>& has);

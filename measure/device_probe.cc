@@ -19,6 +19,12 @@ absl::StatusOr<const DeviceProbe*> ProbeFor(const ir::Target& target) {
 
 }  // namespace
 
+absl::StatusOr<ir::ByUnit<double>> DeviceProbe::Operations(const ir::Target& target,
+                                                           const MonotonicClock& clock) const {
+  HONE_ASSIGN_OR_RETURN(const DeviceRates rates, Rates(target, clock));
+  return rates.operations_per_second;
+}
+
 ir::PerKind<DeviceProbe>& ProbesOfKinds() {
   static ir::PerKind<DeviceProbe> kinds = {{"cpu", &CpuDeviceProbe()},
                                            {"cuda", &CudaDeviceProbe()}};

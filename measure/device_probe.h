@@ -20,6 +20,9 @@ class DeviceProbe {
   /// In about a fifth of a second. The host can run the target.
   virtual absl::StatusOr<DeviceRates> Rates(const ir::Target& target,
                                             const MonotonicClock& clock) const = 0;
+  /// DeviceRates::operations_per_second alone, as soon as the kind can tell them.
+  virtual absl::StatusOr<ir::ByUnit<double>> Operations(const ir::Target& target,
+                                                        const MonotonicClock& clock) const;
   /// Half of the interquartile range of equal pieces of work of about a millisecond over their
   /// median, in about a tenth of a second.
   virtual absl::StatusOr<double> Noise(const ir::Target& target,

@@ -9,6 +9,7 @@
 #include "graph/op.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewriter.h"
+#include "ir/kind_facts.h"
 
 namespace hone::graph {
 namespace {
@@ -22,6 +23,9 @@ constexpr std::array<std::string_view, 4> kMoves = {"Reshape", "Transpose", "Sli
 constexpr int64_t kFewestColumns = 16;
 /// Rows that make up for packing an operand that is computed.
 constexpr int64_t kFewestRows = 8;
+/// Rows up to which a processor reads the weights of f32 for longer than it multiplies them: two
+/// operations for four bytes and row, at some five operations in the time of a byte.
+constexpr int64_t kMostRowsOfReading = 8;
 /// Input channels of a group below which a tile has too little to multiply.
 constexpr int64_t kFewestChannelsOfGroup = 16;
 
@@ -53,16 +57,26 @@ bool HasLargeWeights(const Graph& graph, const Node& node) {
          call.inputs[1].type.NumElements() >= kFewElements;
 }
 
-/// Weights of matrix products in f16, widened where they are read.
-absl::StatusOr<int> HalveWeights(Graph& graph) {
+/// Whether a product of large weights waits for them rather than for its arithmetic.
+bool WaitsForWeights(const Graph& graph, const Node& node) {
+  if (!HasLargeWeights(graph, node) || !IsMadeOfPairs(graph, node)) return false;
+  const std::vector<int64_t>& y = graph.values[node.outputs[0]].type.shape;
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < y.size(); ++i) rows *= y[i];
+  return rows <= kMostRowsOfReading;
+}
+
+/// Weights of the matrix products that `chosen` names in the graph's precision, widened where they
+/// are read.
+absl::StatusOr<int> HalveWeights(Graph& graph, bool (*chosen)(const Graph&, const Node&)) {
   Rewriter rewriter(graph);
   int changes = 0;
   for (const Node& old : rewriter.old_nodes()) {
     Node node = rewriter.Mapped(old);
-    if (HasLargeWeights(graph, node)) {
+    if (chosen(graph, node)) {
       HONE_ASSIGN_OR_RETURN(node.inputs[1],
                             rewriter.Add("Cast", node.origin, {node.inputs[1]},
-                                         {{"to", std::string(ToString(DType::kF16))}}));
+                                         {{"to", std::string(ToString(graph.precision))}}));
       ++changes;
     }
     rewriter.Keep(std::move(node));
@@ -141,9 +155,10 @@ class ProductNarrower {
 
 }  // namespace
 
-absl::StatusOr<int> NarrowProducts(Graph& graph, const PassContext&) {
+absl::StatusOr<int> NarrowProducts(Graph& graph, const PassContext& context) {
   if (graph.precision == DType::kF32) return 0;
-  if (graph.precision == DType::kF16) return HalveWeights(graph);
+  if (graph.precision == DType::kF16) return HalveWeights(graph, HasLargeWeights);
+  if (!ir::Multiplies(context.target, graph.precision)) return HalveWeights(graph, WaitsForWeights);
   return ProductNarrower(graph).Run();
 }
 

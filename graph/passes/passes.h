@@ -201,7 +201,8 @@ absl::StatusOr<int> ChooseLayout(Graph& graph, const PassContext& context);
 /// rounded to it and add up in f32. An operand is rounded where it is computed, before what only
 /// moves its elements. Products whose terms do not come in pairs (of weights: odd; or not side by
 /// side), with few columns, few rows of computed operands or few channels a group stay as they are;
-/// so does everything else. In f16 only large weights of matrix products are rounded.
+/// so does everything else. In f16 only large weights of matrix products are rounded; in bf16 too,
+/// of at most 8 rows, where the target has no products of bf16 (ir::Multiplies).
 ///
 ///   %2 = MatMul(%0, %c)                       %3 = Cast(%0) {to=bf16}
 ///                                             %2 = MatMul(%3, %d) {to=f32}

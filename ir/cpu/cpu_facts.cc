@@ -1,5 +1,7 @@
 #include "ir/cpu/cpu_facts.h"
 
+#include "ir/cpu/cpu_target.h"
+
 namespace hone::ir {
 namespace {
 
@@ -17,6 +19,10 @@ class Facts final : public KindFacts {
     if (!has(DType::kI8) && !has(DType::kU8)) drop("+vnni");
     if (!has(DType::kBF16)) drop("+bf16");
     return text;
+  }
+
+  bool Multiplies(const Target& target, DType dtype) const override {
+    return dtype != DType::kBF16 || target.As<CpuTarget>().bf16;
   }
 };
 

@@ -198,7 +198,7 @@ std::string WhyNotOn(const CpuFeatures& cpu, const Target& target) {
     missing = wide ? "AVX512-VNNI" : "AVX-VNNI";
   } else if (code.bf16 && !cpu.avx512_bf16) {
     missing = "AVX512-BF16";
-    remedy = "; code for a target without +bf16 computes the same in f32";
+    remedy = "; code for a target without +bf16 multiplies in f32";
   }
   if (missing.empty()) return "";
   const char* host = cpu.avx512 ? "avx512" : cpu.avx2 ? "avx2" : "older than avx2";

@@ -86,6 +86,15 @@ namespace {
 
 constexpr int64_t kBeyondCachesBytes = int64_t{128} << 20;
 
+ir::ByUnit<double> OperationsOf(CpuProbe& probe, const ir::Target& target) {
+  ir::ByUnit<double> operations{};
+  for (size_t i = 0; i < ir::kNumArithmeticUnits; ++i) {
+    operations[i] = target.threads * probe.OperationsPerSecond(target.As<ir::CpuTarget>(),
+                                                               static_cast<ir::ArithmeticUnit>(i));
+  }
+  return operations;
+}
+
 class CpuDevice final : public DeviceProbe {
  public:
   absl::StatusOr<DeviceRates> Rates(const ir::Target& target,
@@ -96,10 +105,7 @@ class CpuDevice final : public DeviceProbe {
     const auto& cpu = target.As<ir::CpuTarget>();
     const int threads = target.threads;
     DeviceRates rates;
-    for (size_t i = 0; i < ir::kNumArithmeticUnits; ++i) {
-      const auto unit = static_cast<ir::ArithmeticUnit>(i);
-      rates.operations_per_second[i] = threads * probe.OperationsPerSecond(cpu, unit);
-    }
+    rates.operations_per_second = OperationsOf(probe, target);
     // Half a level leaves room for what else lives there.
     HONE_ASSIGN_OR_RETURN(const double l2, probe.BytesPerSecond(1, cpu.l2_bytes / 2, 200));
     HONE_ASSIGN_OR_RETURN(const double l3,
@@ -108,6 +114,14 @@ class CpuDevice final : public DeviceProbe {
     HONE_ASSIGN_OR_RETURN(rates.memory_bytes_per_second,
                           probe.BytesPerSecond(threads, kBeyondCachesBytes / threads, 5));
     return rates;
+  }
+
+  absl::StatusOr<ir::ByUnit<double>> Operations(const ir::Target& target,
+                                                const MonotonicClock& clock) const override {
+    auto crew = runtime::Crew::Create({.threads = 1, .cpus = {}});
+    if (!crew.ok()) return ToAbsl(crew.status());
+    CpuProbe probe(**crew, clock);
+    return OperationsOf(probe, target);
   }
 
   absl::StatusOr<double> Noise(const ir::Target&, const MonotonicClock& clock) const override {

@@ -94,7 +94,7 @@ TEST(TargetTest, CodeThatACpuCannotRunIsExplained) {
   EXPECT_EQ(WhyNotOn(wide, plain), "");
   EXPECT_EQ(WhyNotOn(wide, bf16),
             "code for cpu:avx512+bf16,threads=2 needs AVX512-BF16, which this host (avx512) does "
-            "not have; code for a target without +bf16 computes the same in f32");
+            "not have; code for a target without +bf16 multiplies in f32");
   EXPECT_EQ(WhyNotOn(old, bf16),
             "code for cpu:avx512+bf16,threads=2 needs AVX-512 (F, BW, CD, DQ, VL), which this host "
             "(avx2) does not have");

@@ -22,7 +22,6 @@ using testing::RandomInputs;
 using testing::Renumbered;
 using testing::RunGroups;
 using testing::TestGraph;
-using testing::TestTarget;
 using testing::Wrapped;
 
 int64_t One(bool flag) { return flag ? 1 : 0; }
@@ -31,9 +30,19 @@ ValueId Product(TestGraph& t, ValueId a, ValueId b, bool transpose_b = false) {
   return t.Op("MatMul", {a, b}, {{"transpose_a", int64_t{0}}, {"transpose_b", One(transpose_b)}});
 }
 
-int Narrowed(Graph* graph, ir::DType precision = ir::DType::kBF16) {
+ir::Target TargetOf(const char* text) {
+  ir::Target target;
+  std::string why;
+  EXPECT_TRUE(ir::ParseTarget(text, &target, &why)) << why;
+  return target;
+}
+
+constexpr char kMultipliesBf16[] = "cpu:avx512+bf16,threads=1";
+
+int Narrowed(Graph* graph, ir::DType precision = ir::DType::kBF16,
+             const char* text = kMultipliesBf16) {
   InterpreterEvaluator evaluator;
-  const ir::Target target = TestTarget();
+  const ir::Target target = TargetOf(text);
   graph->precision = precision;
   return NarrowProducts(*graph, {evaluator, target}).value_or(-1);
 }
@@ -122,8 +131,9 @@ TEST(NarrowProductsTest, ProductsReadStoredNumbers) {
     Graph graph = t.graph;
     graph.precision = precision;
     InterpreterEvaluator evaluator;
-    EXPECT_TRUE(RunPipeline(graph, evaluator, TestTarget()).ok());
-    const auto groups = GroupNodes(graph, TestTarget());
+    const ir::Target target = TargetOf(kMultipliesBf16);
+    EXPECT_TRUE(RunPipeline(graph, evaluator, target).ok());
+    const auto groups = GroupNodes(graph, target);
     EXPECT_TRUE(groups.ok());
     for (const Group& group : *groups) {
       const auto workload = BuildWorkload(graph, group);
@@ -164,6 +174,37 @@ TEST(NarrowProductsTest, InF16OnlyLargeWeightsAreRounded) {
   EXPECT_GT(worst, 0);
   EXPECT_LT(worst, 1e-3);
   EXPECT_EQ(Narrowed(&t.graph, ir::DType::kF16), 0);
+}
+
+// Rounding what is multiplied gains nothing there; half the bytes of weights do, where the product
+// waits for them.
+TEST(NarrowProductsTest, WithoutProductsOfBf16OnlyWeightsOfFewRowsAreRounded) {
+  const auto product = [](int64_t rows, int64_t terms, int64_t columns) {
+    TestGraph t;
+    t.Output(Product(t, t.Input({1, rows, terms}), t.Constant({terms, columns})), "y");
+    return t.graph;
+  };
+  for (const char* target : {"cpu:avx2,threads=1", "cpu:avx512+vnni,threads=2"}) {
+    Graph few = product(8, 64, 80), many = product(9, 64, 80), small = product(1, 16, 80);
+    Graph odd = product(1, 65, 80);
+    const auto inputs = RandomInputs(few, 5);
+    const auto before = testing::RunNodes(few, inputs);
+    EXPECT_EQ(Narrowed(&few, ir::DType::kBF16, target), 1);
+    const std::string text = ToText(few);
+    EXPECT_NE(text.find("bf16[64,80] = Cast"), std::string::npos) << text;
+    EXPECT_EQ(text.find("bf16[1,8,64]"), std::string::npos) << "data stay as they are: " << text;
+    const double worst = WorstShare(before, testing::RunNodes(few, inputs));
+    EXPECT_GT(worst, 1e-5);
+    EXPECT_LT(worst, 0x1p-6);
+    EXPECT_EQ(Narrowed(&few, ir::DType::kBF16, target), 0) << "a second run";
+    EXPECT_EQ(Narrowed(&many, ir::DType::kBF16, target), 0);
+    EXPECT_EQ(Narrowed(&small, ir::DType::kBF16, target), 0);
+    EXPECT_EQ(Narrowed(&odd, ir::DType::kBF16, target), 0) << "where bf16 is fast it stays too";
+    EXPECT_EQ(Narrowed(&many), 1);
+  }
+  TestGraph image;
+  image.Output(image.Conv(image.Input({1, 16, 6, 6}), 32, 3, 1, 1, 1), "y");
+  EXPECT_EQ(Narrowed(&image.graph, ir::DType::kBF16, "cpu:avx2,threads=1"), 0);
 }
 
 }  // namespace
