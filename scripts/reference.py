@@ -76,7 +76,7 @@ def operators_page(folder):
         "- `If`, `Loop` and `Scan` are written out. The number of iterations (4,096 at most) must be known; a branch that",
         "  depends on data works where both ways can be computed.",
         "- Types are bool, the integers of 8 to 64 bits, f16, bf16, f32 and f64. Strings, sequences, optional values,",
-        "  complex numbers, 4-bit and 8-bit floats are refused by name; 4-bit integers may be constants.", "",
+        "  complex numbers, 4-bit and 8-bit floats are refused by name; 4-bit integers may be constants or inputs.", "",
         f"The domain `com.microsoft` of ONNX Runtime: {', '.join(microsoft)}.", "",
         "| operator | operator sets | family |", "|---|---|---|", *rows]) + "\n"
 

@@ -26,7 +26,8 @@ constexpr size_t kMaxNodes = size_t{1} << 20;
 constexpr size_t kMaxReports = 100;
 
 // Operators that take numbers of four bits for what they are, and those that give them on.
-constexpr std::array<std::string_view, 2> kReadFourBits = {"DequantizeLinear", "Cast"};
+constexpr std::array<std::string_view, 3> kReadFourBits = {"DequantizeLinear", "Cast",
+                                                            "CastLike"};
 constexpr std::array<std::string_view, 10> kMoveFourBits = {
     "Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze",
     "Flatten",  "Gather",  "Slice",     "Split",   "Concat"};
@@ -267,8 +268,9 @@ absl::Status Importer::AddNode(const onnx::NodeProto& proto, const Body& body, S
     return absl::OkStatus();
   }
   for (int i = 0; i < proto.output_size(); ++i) {
-    if (!proto.output(i).empty())
-      scope.Define(proto.output(i), node.outputs()[static_cast<size_t>(i)]);
+    const std::string& name = proto.output(i);
+    if (!name.empty())
+      scope.Define(name, AsBytes(proto, node.outputs()[static_cast<size_t>(i)], name));
   }
   NoteFourBits(proto, node.inputs(), node.outputs());
   return absl::OkStatus();
@@ -276,11 +278,26 @@ absl::Status Importer::AddNode(const onnx::NodeProto& proto, const Body& body, S
 
 absl::Status Importer::CheckFourBits(const onnx::NodeProto& proto,
                                      const std::vector<ValueId>& inputs) const {
-  const bool reads = std::ranges::any_of(inputs, [&](ValueId v) { return four_bits_.contains(v); });
-  if (!reads || std::ranges::find(kReadFourBits, proto.op_type()) != kReadFourBits.end() ||
-      std::ranges::find(kMoveFourBits, proto.op_type()) != kMoveFourBits.end())
-    return absl::OkStatus();
-  return absl::UnimplementedError("elements of type INT4 are not supported");
+  const auto has = [&](ValueId v) { return four_bits_.contains(v); };
+  const auto is_one_of = [&](const auto& names) {
+    return std::ranges::find(names, proto.op_type()) != names.end();
+  };
+  const auto first = std::ranges::find_if(inputs, has);
+  if (first == inputs.end()) return absl::OkStatus();
+  const bool makes = proto.op_type() == "CastLike" && has(inputs.back());
+  if (!makes && (is_one_of(kReadFourBits) || is_one_of(kMoveFourBits))) return absl::OkStatus();
+  return NoFourBits(*first);
+}
+
+absl::Status Importer::NoFourBits(ValueId value) const {
+  const bool is_signed = graph_.values[static_cast<size_t>(value)].type.dtype == ir::DType::kI8;
+  return absl::UnimplementedError(
+      fmt::format("elements of type {} are not supported", is_signed ? "INT4" : "UINT4"));
+}
+
+ValueId Importer::AsBytes(const onnx::NodeProto& proto, ValueId made, const std::string& name) {
+  const bool reads = std::ranges::find(kReadFourBits, proto.op_type()) != kReadFourBits.end();
+  return reads && four_bits_.contains(made) ? OutputCopy(made, name) : made;
 }
 
 void Importer::NoteFourBits(const onnx::NodeProto& proto, const std::vector<ValueId>& inputs,

@@ -83,10 +83,14 @@ class Importer {
   absl::Status AddNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
                         const Body& body, Scope& scope);
   absl::Status AddNode(const onnx::NodeProto& proto, const Body& body, Scope& scope);
-  /// Numbers of four bits are constants of bytes, which only some operators may read.
+  /// Numbers of four bits are held as bytes, which only some operators may read.
   absl::Status CheckFourBits(const onnx::NodeProto& proto,
                              const std::vector<ValueId>& inputs) const;
-  /// Remembers outputs that are such constants too.
+  /// The error of a value of four bits where none may be.
+  absl::Status NoFourBits(ValueId value) const;
+  /// What a node makes; a value of its own where a Cast to bytes hands on those of four bits.
+  ValueId AsBytes(const onnx::NodeProto& proto, ValueId made, const std::string& name);
+  /// Remembers outputs that are such numbers too.
   void NoteFourBits(const onnx::NodeProto& proto, const std::vector<ValueId>& inputs,
                     const std::vector<ValueId>& outputs);
   absl::Status CallFunction(const onnx::FunctionProto& function, const onnx::NodeProto& proto,
@@ -134,7 +138,7 @@ class Importer {
   InputShapes inputs_;
   std::vector<ValueId> unstated_;  ///< inputs whose value range the model does not state
   std::set<std::string> needed_;   ///< names, where only some outputs are asked for
-  std::set<ValueId> four_bits_;    ///< constants of INT4 and UINT4
+  std::set<ValueId> four_bits_;    ///< constants and inputs of INT4 and UINT4
   FailedNodes failed_;
 };
 

@@ -57,6 +57,11 @@ std::set<std::string> InitializerNames(const onnx::GraphProto& graph) {
   return names;
 }
 
+/// The range of an input of four bits, which is given as bytes.
+ir::ValueRange RangeOfFourBits(bool is_signed) {
+  return is_signed ? ir::ValueRange{-8, 8} : ir::ValueRange{0, 16};
+}
+
 // A declared shape that is not the one that follows from the nodes is wrong; like ONNX Runtime we
 // compute and say so.
 void WarnOfShape(const onnx::ValueInfoProto& output, const TensorType& made) {
@@ -129,7 +134,7 @@ std::vector<Importer::OutputName> Importer::Outputs() const {
 absl::StatusOr<TensorType> Importer::InputType(const onnx::ValueInfoProto& input) {
   const onnx::TypeProto::Tensor& declared = input.type().tensor_type();
   TensorType type;
-  auto dtype = onnx_import::DTypeOf(declared.elem_type());
+  auto dtype = HeldDTypeOf(declared.elem_type());
   if (!dtype.ok()) return Annotate(dtype.status(), fmt::format("input '{}'", input.name()));
   type.dtype = *dtype;
   type.shape = inputs_.shapes.at(input.name());
@@ -154,9 +159,10 @@ absl::Status Importer::AddInputs(const std::vector<FreeInput>& inputs, Scope& sc
       continue;
     }
     if (input.name().empty()) return Invalid("a graph input has no name");
+    const bool four_bits = IsFourBits(input.type().tensor_type().elem_type());
     ValueId id = kNoValue;
     if (const auto bind = options_.binds.find(input.name()); bind != options_.binds.end()) {
-      const auto dtype = onnx_import::DTypeOf(input.type().tensor_type().elem_type());
+      const auto dtype = HeldDTypeOf(input.type().tensor_type().elem_type());
       if (dtype.ok() && *dtype != bind->second->type.dtype) {
         return Invalid(fmt::format("--bind {}: the file holds {}, but the model needs {}",
                                    input.name(), ToString(bind->second->type.dtype),
@@ -170,7 +176,9 @@ absl::Status Importer::AddInputs(const std::vector<FreeInput>& inputs, Scope& sc
       value.name = input.name();
       value.type = std::move(type);
       const auto stated = StatedRange(input.doc_string());
-      value.range = stated.value_or(DefaultRange(value.type.dtype));
+      value.range =
+          stated.value_or(four_bits ? RangeOfFourBits(value.type.dtype == ir::DType::kI8)
+                                    : DefaultRange(value.type.dtype));
       // The model takes it, but what nodes read of it is known: nothing, a constant.
       ConstantPtr nothing = empty ? MakeConstant(value.type, {}) : nullptr;
       id = graph_.AddValue(std::move(value));
@@ -178,6 +186,7 @@ absl::Status Importer::AddInputs(const std::vector<FreeInput>& inputs, Scope& sc
       if (!empty && !stated) unstated_.push_back(id);
       if (empty) id = graph_.AddConstant(std::move(nothing), "");
     }
+    if (four_bits) four_bits_.insert(id);
     if (!scope.Define(input.name(), id))
       return Invalid(fmt::format("two graph inputs are called '{}'", input.name()));
   }
@@ -206,8 +215,7 @@ absl::Status Importer::SetOutputs(const Scope& scope) {
       continue;
     }
     if (four_bits_.contains(*found))
-      return absl::UnimplementedError(
-          fmt::format("output '{}': elements of type INT4 are not supported", name));
+      return Annotate(NoFourBits(*found), fmt::format("output '{}'", name));
     const Value& value = graph_.values[static_cast<size_t>(*found)];
     if (declared != nullptr && declared->type().has_tensor_type()) {
       const onnx::TypeProto::Tensor& type = declared->type().tensor_type();

@@ -22,11 +22,7 @@ absl::Status Invalid(std::string message) { return absl::InvalidArgumentError(st
 
 absl::StatusOr<TensorType> TypeOf(const onnx::TensorProto& tensor) {
   TensorType type;
-  if (IsFourBits(tensor.data_type())) {
-    type.dtype = tensor.data_type() == onnx::TensorProto::INT4 ? DType::kI8 : DType::kU8;
-  } else {
-    HONE_ASSIGN_OR_RETURN(type.dtype, DTypeOf(tensor.data_type()));
-  }
+  HONE_ASSIGN_OR_RETURN(type.dtype, HeldDTypeOf(tensor.data_type()));
   type.shape.assign(tensor.dims().begin(), tensor.dims().end());
   if (tensor.dims_size() > kMaxUserRank) {
     return Invalid(
@@ -118,6 +114,11 @@ absl::StatusOr<int64_t> ParseCount(const std::string& key, const std::string& te
 
 bool IsFourBits(int32_t data_type) {
   return data_type == onnx::TensorProto::INT4 || data_type == onnx::TensorProto::UINT4;
+}
+
+absl::StatusOr<DType> HeldDTypeOf(int32_t data_type) {
+  if (data_type == onnx::TensorProto::INT4) return DType::kI8;
+  return data_type == onnx::TensorProto::UINT4 ? DType::kU8 : DTypeOf(data_type);
 }
 
 absl::StatusOr<DType> DTypeOf(int32_t data_type) {

@@ -18,8 +18,11 @@ namespace hone::graph::onnx_import {
 /// 8 bits.
 absl::StatusOr<ir::DType> DTypeOf(int32_t data_type);
 
-/// INT4 and UINT4, whose tensors are read as i8 and u8.
+/// INT4 and UINT4.
 bool IsFourBits(int32_t data_type);
+
+/// The dtype in which a tensor's numbers are held: DTypeOf, or i8 and u8 for those of four bits.
+absl::StatusOr<ir::DType> HeldDTypeOf(int32_t data_type);
 
 /// The name of an ONNX element type, for messages.
 std::string DataTypeName(int32_t data_type);

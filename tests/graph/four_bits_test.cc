@@ -1,6 +1,7 @@
-// Constants of INT4 and UINT4: what operators read of them, and who may.
+// Constants and inputs of INT4 and UINT4: what operators read of them, and who may.
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -68,6 +69,48 @@ TEST(FourBitsTest, WhatMovesThemGivesThemOn) {
   SetInts(model.Node("Transpose", {"bytes"}, {"turned"}), "perm", {1, 0});
   model.Node("Identity", {"turned"}, {"w"});
   EXPECT_THAT(CastOf(model), ElementsAre(1, 3, 2, 4));
+}
+
+// One number a byte, of which the range is known.
+TEST(FourBitsTest, InputsAreTakenAsBytes) {
+  for (const auto& [type, dtype, name, low, high] :
+       {std::tuple(TensorProto::INT4, ir::DType::kI8, std::string("INT4"), -8.0, 8.0),
+        std::tuple(TensorProto::UINT4, ir::DType::kU8, std::string("UINT4"), 0.0, 16.0)}) {
+    OnnxModel model(21);
+    model.Input("w", {"2", "3"}, type);
+    SetInts(model.Node("Transpose", {"w"}, {"turned"}), "perm", {1, 0});
+    SetInt(model.Node("Cast", {"turned"}, {"y"}), "to", TensorProto::FLOAT);
+    model.Output("y");
+    const auto graph = model.Import();
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const Value& input = graph->values[static_cast<size_t>(graph->inputs[0])];
+    EXPECT_EQ(input.type.dtype, dtype);
+    EXPECT_EQ(input.range, (ir::ValueRange{low, high}));
+    OnnxModel through(21);
+    through.Input("w", {"2"}, type);
+    through.Node("Neg", {"w"}, {"y"});
+    through.Output("y");
+    EXPECT_THAT(through.Error(), HasSubstr("elements of type " + name + " are not supported"));
+    OnnxModel like(21);
+    like.Input("x", {"2"}).Input("w", {"2"}, type);
+    like.Node("CastLike", {"x", "w"}, {"y"});
+    like.Output("y");
+    EXPECT_THAT(like.Error(), HasSubstr("elements of type " + name + " are not supported"));
+  }
+}
+
+// The value is the same, and still one that all operators read.
+TEST(FourBitsTest, ACastToBytesMakesOrdinaryNumbers) {
+  OnnxModel model(21);
+  model.Input("x", {"2"}, TensorProto::UINT4);
+  AddTensor(model, "w", TensorProto::UINT4, {2}).set_raw_data("\x21", 1);
+  for (const std::string name : {"x", "w"})
+    SetInt(model.Node("Cast", {name}, {name + ".b"}), "to", TensorProto::UINT8);
+  model.Node("Add", {"x.b", "w.b"}, {"sum"});
+  model.Output("sum", TensorProto::UINT8).Output("x.b", TensorProto::UINT8);
+  const auto graph = model.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->outputs.size(), 2U);
 }
 
 // Results of four bits would have to saturate to these.
