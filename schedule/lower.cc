@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/status.h"
 #include "base/versions.h"
 #include "ir/phase_access.h"
 #include "ir/workload_builder.h"
 #include "schedule/nest_builder.h"
+#include "schedule/scan_block.h"
 #include "schedule/schedule.h"
 
 namespace hone::schedule {
@@ -144,9 +146,54 @@ absl::Status CheckPrologue(const Schedule& s, const Interface& f) {
   return absl::OkStatus();
 }
 
+/// The phases of a kernel in the order in which they run. Those of a scan are repeated together;
+/// where threads run them, they are one phase.
+class PhaseList {
+ public:
+  PhaseList(NestBuilder* builder, std::string prefix)
+      : nest_(builder->nest()), prefix_(std::move(prefix)) {}
+
+  void Add(ir::Phase phase) {
+    Push(std::move(phase));
+    nest_.steps.push_back({static_cast<int>(nest_.phases.size()) - 1, 1, 1});
+  }
+  void AddToScan(int scan, int64_t repeats, ir::Phase phase) {
+    scan_ = scan;
+    repeats_ = repeats;
+    open_.push_back(std::move(phase));
+  }
+  int open_scan() const { return scan_; }
+  absl::Status CloseScan() {
+    scan_ = -1;
+    const std::vector<ir::Phase> phases = std::exchange(open_, {});
+    if (phases.empty()) return absl::OkStatus();
+    if (std::ranges::any_of(phases, HasThreads)) {
+      HONE_ASSIGN_OR_RETURN(ir::Phase all, ScanInOneBlock(phases, repeats_, nest_.buffers));
+      Add(std::move(all));
+      return absl::OkStatus();
+    }
+    const int first = static_cast<int>(nest_.phases.size());
+    for (const ir::Phase& phase : phases) Push(phase);
+    nest_.steps.push_back({first, static_cast<int>(phases.size()), repeats_});
+    return absl::OkStatus();
+  }
+
+ private:
+  void Push(ir::Phase phase) {
+    phase.symbol = fmt::format("{}_p{}", prefix_, nest_.phases.size());
+    nest_.phases.push_back(std::move(phase));
+  }
+
+  ir::LoopNest& nest_;
+  const std::string prefix_;
+  std::vector<ir::Phase> open_;  ///< of the scan that is not closed
+  int scan_ = -1;
+  int64_t repeats_ = 1;
+};
+
 absl::Status BuildPhases(const Schedule& s, const Interface& f, const std::string& prefix,
                          NestBuilder* builder) {
-  int open_scan = -1;
+  PhaseList list(builder, prefix);
   for (int id : f.order) {
     // A Stage with an epilogue runs when all that the epilogue reads is there.
     const bool ends = s.stages[id].place == Place::kEpilogue;
@@ -154,20 +201,16 @@ absl::Status BuildPhases(const Schedule& s, const Interface& f, const std::strin
     if (s.stages[id].place != Place::kRoot && !ends) continue;
     auto phase = builder->BuildPhase(ends ? s.stages[id].at_stage : id);
     if (!phase.ok()) return phase.status();
-    const int number = static_cast<int>(builder->nest().phases.size());
-    phase->symbol = fmt::format("{}_p{}", prefix, number);
-    builder->nest().phases.push_back(*std::move(phase));
     const ir::Stage& stage = s.workload.stages[id];
     const bool step =
         stage.scan >= 0 && s.stages[id].order[0] == 0;  // the sequential axis, whole and outermost
-    if (step && stage.scan == open_scan) {
-      builder->nest().steps.back().count++;
-    } else {
-      builder->nest().steps.push_back({number, 1, step ? stage.spatial[0] : 1});
-    }
-    open_scan = step ? stage.scan : -1;
+    if (!step || stage.scan != list.open_scan()) HONE_RETURN_IF_ERROR(list.CloseScan());
+    if (step)
+      list.AddToScan(stage.scan, stage.spatial[0], *std::move(phase));
+    else
+      list.Add(*std::move(phase));
   }
-  return absl::OkStatus();
+  return list.CloseScan();
 }
 
 }  // namespace

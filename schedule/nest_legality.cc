@@ -234,9 +234,11 @@ absl::Status NestBuilder::CheckOrderOfRoot(int stage) const {
 
 absl::Status NestBuilder::CheckBoundLoops(int stage) const {
   const StageSchedule& schedule = s_.stages[stage];
+  const bool scan = s_.workload.stages[stage].scan >= 0;
+  const size_t steps = scan && KindOf(stage, 0) == ir::LoopKind::kStep ? 1 : 0;
   std::set<ir::LoopKind> seen;
   size_t last = 0;
-  for (size_t p = 0; p < schedule.order.size(); ++p) {
+  for (size_t p = steps; p < schedule.order.size(); ++p) {
     const LoopNode& n = schedule.loops[schedule.order[p]];
     if (n.kind == ir::LoopKind::kParallel && !seen.empty())
       return Refuse(fmt::format("{} is parallel inside of bound loops", n.name));
@@ -245,15 +247,19 @@ absl::Status NestBuilder::CheckBoundLoops(int stage) const {
       return Refuse(fmt::format("two loops around each other are {}", ir::ToString(n.kind)));
     const bool after_threads =
         seen.contains(ir::LoopKind::kThreadX) || seen.contains(ir::LoopKind::kThreadY);
-    if (seen.size() != p + 1 || (IsBlock(n.kind) && after_threads)) {
+    if (seen.size() + steps != p + 1 || (IsBlock(n.kind) && after_threads)) {
       return Refuse(fmt::format(
           "{}: block loops must stand outermost, thread loops just inside them", n.name));
     }
     last = p;
   }
   if (seen.empty()) return absl::OkStatus();
-  if (s_.workload.stages[stage].scan >= 0)
-    return Refuse("a stage of a scan cannot be bound to a grid");
+  // Blocks cannot wait for each other between two steps.
+  if (scan && (steps == 0 || seen != std::set{ir::LoopKind::kThreadX})) {
+    return Refuse(fmt::format("{} belongs to a scan: a loop of it can be thread.x, just inside the "
+                              "sequential axis; nothing else of it can be bound",
+                              s_.workload.stages[stage].name));
+  }
   if (schedule.cache_write &&
       s_.PositionOf({stage, schedule.cache_write->loop}) < static_cast<int>(last)) {
     return Refuse(

@@ -28,7 +28,8 @@ StageLaunches::StageLaunches(const ir::Workload& workload, const ir::Stage& stag
     : spatial_(stage.spatial.begin(), stage.spatial.end()),
       last_slowest_(last_slowest && stage.num_spatial() > 1),
       map_(stage.combiner == ir::Combiner::kNone),
-      one_thread_(stage.scan >= 0 || stage.num_spatial() == 0),
+      one_thread_(stage.num_spatial() == 0),
+      steps_(stage.scan >= 0 ? static_cast<double>(stage.spatial[0]) : 0),
       most_elements_(schedule::ElementsOf(workload, stage, schedule::kGridElements)) {
   for (const ir::Expr& body : stage.body) operations_ += Operations(body) + (map_ ? 0 : 1);
   for (int axis = 0; axis < stage.num_axes(); ++axis) {
@@ -120,6 +121,15 @@ CudaLaunch StageLaunches::OnGrid(int64_t threads, int64_t elements, int64_t grou
   if (one_thread_) {
     launch.blocks = launch.threads = 1;
     launch.chain_cycles = points() * std::max({waits, kDependent, operations_});
+    return launch;
+  }
+  if (steps_ > 0) {
+    // One block, whose threads wait for each other at each step.
+    launch.blocks = 1;
+    const double of_step = results_ / steps_;
+    launch.threads = static_cast<double>(schedule::ThreadsInScan(static_cast<int64_t>(of_step)));
+    const double of_turn = map_ ? operations_ : reduced_ * std::max(waits, kDependent);
+    launch.chain_cycles = steps_ * (kL2Latency + Parts(of_step, launch.threads) * of_turn);
     return launch;
   }
   launch.chain_cycles = kMemoryLatency + kOfAThread +

@@ -46,7 +46,8 @@ class StageLaunches {
   double operations_ = 0;  ///< a point
   double results_ = 1, reduced_ = 1, result_bytes_ = 0;
   bool map_ = true;
-  bool one_thread_ = false;  ///< a scan's
+  bool one_thread_ = false;
+  double steps_ = 0;  ///< of a scan
   int64_t most_elements_ = 1;
 };
 

@@ -1,11 +1,16 @@
 #include "schedule/cuda/grid.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
+#include "schedule/cuda/rows.h"
 #include "schedule/nest_builder.h"
 #include "schedule/structure.h"
 #include "schedule/trace_query.h"
@@ -15,6 +20,7 @@ namespace hone::schedule {
 namespace {
 
 constexpr size_t kThreads = 0, kElements = 1;  // columns
+constexpr int64_t kScanThreads = 1024;
 
 /// The axis whose elements one thread can take together: the innermost, of a map that writes it
 /// side by side; -1: none.
@@ -24,7 +30,37 @@ int ThreadAxis(const ir::Workload& workload, const ir::Stage& stage) {
   return VectorAxis(workload, stage) == last ? last : -1;
 }
 
+/// A step of a scan: threads of one block take its elements in turns, neighbours together.
+void ScheduleInScan(TraceWriter& w, const ir::Stage& stage) {
+  if (stage.num_spatial() < 2) return;
+  // Indices stay plain where axes of one element stand inside.
+  std::vector<std::string> axes, units;
+  int64_t points = 1;
+  bool moved = false;
+  for (int a = 1; a < stage.num_spatial(); ++a) {
+    const bool unit = stage.spatial[a] == 1 && (a + 1 < stage.num_spatial() || !axes.empty());
+    moved = moved || (!unit && !units.empty());
+    (unit ? units : axes).push_back(fmt::format("{}.i{}", stage.name, a));
+    points *= stage.spatial[a];
+  }
+  if (moved)
+    w.Emit(fmt::format("reorder({}, {})", fmt::join(axes, ", "), fmt::join(units, ", ")));
+  std::string loop = axes[0];
+  for (size_t k = 1; k < axes.size(); ++k) {
+    const std::string fused = fmt::format("{}.f{}", stage.name, k - 1);
+    w.Emit(fmt::format("{} = fuse({}, {})", fused, loop, axes[k]));
+    loop = fused;
+  }
+  const int64_t threads = ThreadsInScan(points);
+  w.Emit(fmt::format("split({}, {}{})", loop, threads, points % threads == 0 ? "" : ", mask"));
+  w.Emit(fmt::format("reorder({0}.1, {0}.0)", loop));
+  w.Emit(fmt::format("bind({}.1, thread.x)", loop));
+  if (stage.combiner != ir::Combiner::kNone)
+    w.Emit(fmt::format("{} = cache_write({}, register, at={}.0)", w.NextStage(), stage.name, loop));
+}
+
 struct GridForm : SketchForm {
+  std::vector<std::string> scans;  ///< Stages of scans, which have their own number of threads
   int64_t most_elements = 1;  ///< that some Stage's thread can take
 };
 
@@ -37,12 +73,14 @@ class GridRule final : public SketchRule {
   }
 
   absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
+    const auto& form = static_cast<const GridForm&>(*sketch.form);
     Values values{kGridThreads, 1};
     bool found = false;
     for (const Instruction& i : trace.instructions) {
       if (i.positional.empty()) continue;
       const std::string& loop = i.positional[0];
       const std::string whole = loop.substr(0, loop.rfind('.'));
+      if (std::ranges::count(form.scans, loop.substr(0, loop.find('.'))) > 0) continue;
       const std::vector<int64_t> factors = FactorsOf(trace, whole);
       if (factors.empty()) continue;
       if (i.primitive == "bind" && i.positional.back() == "thread.x" && !found) {
@@ -64,6 +102,11 @@ class GridRule final : public SketchRule {
 
 }  // namespace
 
+int64_t ThreadsInScan(int64_t elements) {
+  const int64_t warps = (elements + kWarpThreads - 1) / kWarpThreads;
+  return std::min(warps * kWarpThreads, kScanThreads);
+}
+
 int64_t ElementsOf(const ir::Workload& workload, const ir::Stage& stage, int64_t wanted) {
   const int axis = ThreadAxis(workload, stage);
   if (axis < 0) return 1;
@@ -73,7 +116,11 @@ int64_t ElementsOf(const ir::Workload& workload, const ir::Stage& stage, int64_t
 
 void ScheduleOnGrid(TraceWriter& w, int id, int64_t threads, int64_t elements, int64_t repeats) {
   const ir::Stage stage = w.stage(id);
-  if (stage.scan >= 0 || stage.num_spatial() == 0) return;
+  if (stage.num_spatial() == 0) return;
+  if (stage.scan >= 0) {
+    ScheduleInScan(w, stage);
+    return;
+  }
   std::string loop = stage.name + ".i0";
   int64_t points = stage.spatial[0];
   std::string together;
@@ -148,7 +195,10 @@ Sketch GridSketch(const ir::Workload& workload) {
   FindClusters(w, -1, -1);
   auto form = std::make_shared<GridForm>();
   for (const int id : LiveStages(w.schedule())) {
-    if (w.stage(id).scan >= 0) continue;
+    if (w.stage(id).scan >= 0) {
+      form->scans.push_back(w.name(id));
+      continue;
+    }
     form->most_elements =
         std::max(form->most_elements, ElementsOf(w.workload(), w.stage(id), kGridElements));
   }

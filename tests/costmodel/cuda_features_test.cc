@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 
 #include "base/core/random.h"
+#include "costmodel/cuda/cuda_launches.h"
 #include "costmodel/cuda/launch.h"
 #include "costmodel/features.h"
 #include "ir/cuda/cuda_target.h"
@@ -281,6 +282,21 @@ TEST(CudaFeaturesTest, LongSumsWithFewTilesWantParts) {
   };
   EXPECT_GT(best_parts(Product(16, 256, 8192)), 1);
   EXPECT_LE(best_parts(Product(2048, 2048, 64)), 1);
+}
+
+// All its steps are one block's, whose threads share what is to do.
+TEST(CudaLaunchTest, AScanIsOneBlock) {
+  const auto workload = ir::ParseWorkload(
+      "workload 1\nx0: f32[50,1,300] input range(-1,1)\nx1: f32[300,300] constant\n"
+      "s0: f32[50,1,300] scan 0 = sum[r0:300] (select(i0 >= 1, s1[i0 - 1, i1, r0], 0.0) * "
+      "x1[i2, r0])\ns1: f32[50,1,300] output scan 0 = tanh(x0[i0, i1, i2] + s0[i0, i1, i2])\n");
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  const StageLaunches product(*workload, workload->stages[0]);
+  const CudaLaunch launch = product.OnGrid(256, 1);
+  EXPECT_EQ(launch.blocks, 1);
+  EXPECT_EQ(launch.threads, 320);
+  EXPECT_LT(launch.chain_cycles, product.points() / 2) << "one thread does not make all";
+  EXPECT_GT(launch.chain_cycles, 50 * 300) << "a step waits for the one before";
 }
 
 // The roofline that commands show (ir::CostOf), on every card, at every point.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "runtime/context.h"
 #include "runtime/cuda/memory_need.h"
 #include "runtime/executable.h"
+#include "runtime/package.h"
 #include "tests/compiler/graph_maker.h"
 #include "tests/compiler/graph_oracle.h"
 #include "tests/mock_cuda/mock_driver.h"
@@ -123,6 +125,30 @@ TEST_F(MockCudaTest, APackageComputesWhatTheInterpreterDoes) {
     }
   }
   EXPECT_EQ(UsedBytes(), 0U);
+}
+
+// A product of all inputs before the scan, the scan, and what it gives: no launch a step.
+TEST_F(MockCudaTest, RecurrentLayersAreOneLaunch) {
+  for (const auto& [op, gates] : {std::pair{"LSTM", 4}, std::pair{"GRU", 3}}) {
+    SCOPED_TRACE(op);
+    GraphMaker maker(3);
+    const ValueId x = maker.Input("x", {9, 2, 12});
+    const ValueId w = maker.Weights({1, gates * 20, 12}), r = maker.Weights({1, gates * 20, 20});
+    const ValueId y = maker.Node(op, {{"hidden_size", int64_t{20}}}, {x, w, r});
+    const Graph graph = maker.Finish({y});
+    const std::string package = PackageOf(graph, "cuda:sm_80");
+    const auto inputs = compiler::RandomInputs(graph, 5);
+    const auto expected = compiler::RunNodeByNode(graph, inputs);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    const auto actual = compiler::RunPackage(package, inputs);
+    ASSERT_TRUE(actual.ok()) << actual.status() << "\n" << LastError();
+    ExpectEqual((*actual)[0], (*expected)[0]);
+    const auto opened = runtime::ParsePackage(std::as_bytes(std::span(package)));
+    ASSERT_TRUE(opened.ok());
+    for (const ir::Artifact& kernel : opened->plan.kernels) {
+      for (const ir::ArtifactStep& step : kernel.steps) EXPECT_EQ(step.repeats, 1);
+    }
+  }
 }
 
 TEST_F(MockCudaTest, AnIndexOutOfRangeIsFoundBeforeItIsUsed) {

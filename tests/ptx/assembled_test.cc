@@ -70,5 +70,21 @@ TEST_F(AssembledTest, GridsOfEveryWorkload) {
   EXPECT_GT(most_registers_, 0);
 }
 
+// A block of 1,024 threads leaves 64 registers to each.
+TEST_F(AssembledTest, AScanOnAWholeBlock) {
+  if (assemblers_.empty()) GTEST_SKIP() << codegen::kNoAssembler;
+  const ir::Workload workload = schedule::WorkloadOf(
+      "workload 1\nx0: f32[16,1,1200] input range(-1,1)\nx1: f32[1200,300] constant\n"
+      "s0: f32[16,1,1200] scan 0 = sum[r0:300] (select(i0 >= 1, s1[i0 - 1, i1, r0], 0.0) * "
+      "x1[i2, r0])\ns1: f32[16,1,300] output scan 0 = sigmoid(x0[i0, i1, i2] + s0[i0, i1, i2]) * "
+      "tanh(x0[i0, i1, i2 + 900] + s0[i0, i1, i2 + 900])\n");
+  for (const char* chip : kChips) {
+    const auto trace = schedule::DefaultTrace(workload, CudaTarget(chip));
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    Expect(workload, *trace, chip);
+  }
+  EXPECT_LE(most_registers_, 64);
+}
+
 }  // namespace
 }  // namespace hone::ptx
