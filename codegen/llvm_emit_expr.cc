@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "base/core/check.h"
 #include "codegen/llvm_emitter.h"
@@ -22,9 +23,18 @@ bool IsProduct(const Expr& expr) {
          ir::IsFloat(expr->dtype);
 }
 
-bool HasLoad(const Expr& expr) {
-  if (expr->kind == ExprKind::kLoad) return true;
-  return std::any_of(expr->args.begin(), expr->args.end(), HasLoad);
+/// Appends the loads of `expr` that are made whatever the values are: all but a select's branches.
+void AppendSureLoads(const Expr& expr, std::vector<Expr>* loads) {
+  if (expr->kind == ExprKind::kLoad) loads->push_back(expr);
+  const size_t sure = expr->kind == ExprKind::kSelect ? 1 : expr->args.size();
+  for (size_t k = 0; k < sure; ++k) AppendSureLoads(expr->args[k], loads);
+}
+
+/// Whether `expr` loads nothing but these.
+bool LoadsOnly(const Expr& expr, const std::vector<Expr>& loads) {
+  const auto same = [&](const Expr& load) { return ir::Equal(load, expr); };
+  if (expr->kind == ExprKind::kLoad && std::ranges::none_of(loads, same)) return false;
+  return std::ranges::all_of(expr->args, [&](const Expr& e) { return LoadsOnly(e, loads); });
 }
 
 }  // namespace
@@ -132,7 +142,6 @@ Value FunctionEmitter::EvalBinary(const Expr& expr) {
 
 // Loads inside run under the condition; its facts hold inside.
 Value FunctionEmitter::EvalGuarded(const Expr& expr, const Value& condition) {
-  if (!HasLoad(expr)) return Eval(expr);
   llvm::Value* const guard = guard_;
   llvm::Value* const mask = mask_;
   llvm::Value*& slot = condition.lanes == 1 ? guard_ : mask_;
@@ -147,18 +156,26 @@ Value FunctionEmitter::EvalSelect(const Expr& expr) {
   const Affine decided = index_.Decompose(expr->args[0]);
   if (decided.IsConst()) return Eval(expr->args[decided.constant != 0 ? 1 : 2]);
   const Value condition = Materialise(decided, DType::kBool);
+  // What the condition has loaded may be loaded in the branches without a mask, and then once.
+  std::vector<Expr> loaded;
+  AppendSureLoads(expr->args[0], &loaded);
+  const auto branch = [&](const Expr& taken, const Value& when) {
+    return LoadsOnly(taken, loaded) ? Eval(taken) : EvalGuarded(taken, when);
+  };
   const size_t facts = index_.num_facts();
   index_.PushFacts(decided, true);
-  const Value a = EvalGuarded(expr->args[1], condition);
+  const Expr& first = expr->args[1];
+  const Value a = branch(first, condition);
   index_.PopFacts(facts);
   // A masked load has already put zeros into the other lanes.
-  const Expr& first = expr->args[1];
-  if (first->kind == ExprKind::kLoad && a.lanes > 1 && condition.lanes > 1 &&
-      !IsRegister(first->id) && Of(first->id).scope != ir::Scope::kTable && IsZero(expr->args[2])) {
+  const bool masked = first->kind == ExprKind::kLoad && a.lanes > 1 && condition.lanes > 1 &&
+                      !LoadsOnly(first, loaded);
+  if (masked && !IsRegister(first->id) && Of(first->id).scope != ir::Scope::kTable &&
+      IsZero(expr->args[2])) {
     return a;
   }
   index_.PushFacts(decided, false);
-  const Value b = EvalGuarded(expr->args[2], arith_.Not(condition));
+  const Value b = branch(expr->args[2], arith_.Not(condition));
   index_.PopFacts(facts);
   return arith_.Select(condition, a, b);
 }

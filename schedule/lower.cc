@@ -14,6 +14,7 @@
 #include "schedule/nest_builder.h"
 #include "schedule/scan_block.h"
 #include "schedule/schedule.h"
+#include "schedule/tiny_exponentials.h"
 
 namespace hone::schedule {
 
@@ -223,6 +224,7 @@ absl::StatusOr<Lowered> LowerTrace(const ir::Workload& workload, const Trace& tr
   HONE_RETURN_IF_ERROR(CheckScans(s, f.order));
   HONE_RETURN_IF_ERROR(CheckPlaces(s, f));
   HONE_RETURN_IF_ERROR(CheckPrologue(s, f));
+  ZeroTinyExponentials(s.workload);
   NestBuilder builder(s, f.order);
   Lowered out;
   size_t bound = 0;

@@ -55,6 +55,17 @@ TEST(ObjectTest, ReluIsOneInstruction) {
   }
 }
 
+TEST(ObjectTest, WhatAConditionLoadsIsLoadedOnce) {
+  for (const char* isa : {"avx2", "avx512"}) {
+    const std::string text = AssemblyOfMap(MakeTarget(isa), 0, [](Expr x) {
+      const Expr positive = ir::Binary(ir::BinaryOp::kGt, x, F(0));
+      return ir::Select(positive, ir::Unary(ir::UnaryOp::kSqrt, x), x * F(0.5));
+    });
+    EXPECT_EQ(CountOf(text, "vmaskmovps|vmovups\\s+zmm\\d+ \\{k"), 0U) << text;
+    EXPECT_EQ(CountOf(text, "vmovups\\s+[yz]mm\\d+, "), 1U) << text;
+  }
+}
+
 TEST(ObjectTest, RegisterIndexMustBeConstant) {
   NestBuilder b;
   const int x = b.Input("x", DType::kF32, 8);

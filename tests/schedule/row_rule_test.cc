@@ -48,7 +48,7 @@ TEST(RowRule, ExpAndSumOfSoftmaxAreOneLoop) {
       if (columns < 128) continue;
       // Between exp and the sum of it no loop begins.
       const std::string nest = ir::ToText(result.lowered.nest);
-      const size_t exp = nest.find("= exp("), sum = nest.find("sum= s1", exp);
+      const size_t exp = nest.find(", exp("), sum = nest.find("sum= s1", exp);
       ASSERT_NE(sum, std::string::npos) << nest;
       EXPECT_THAT(nest.substr(exp, sum - exp), Not(HasSubstr("  for "))) << nest;
     }
