@@ -50,7 +50,8 @@ def _array(tensor: Tensor, value: Any) -> np.ndarray:
         except ValueError:  # a device that DLPack does not know
             here = False
         if not here:
-            raise errors.BadInput(f"input '{tensor.name}' is on the device {value.device}, and this "
+            device = getattr(value, "device", "that DLPack tells")  # which not all tensors have
+            raise errors.BadInput(f"input '{tensor.name}' is on the device {device}, and this "
                                   "model runs on the CPU: give x.cpu()")
         value = value.detach() if getattr(value, "requires_grad", False) else value
         try:

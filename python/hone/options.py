@@ -28,14 +28,20 @@ def _one(name: str, value: Any) -> list[str]:
     if name == "dims":
         return [word for key, size in _pairs(name, value) for word in ("--dim", f"{key}={size}")]
     if name == "shapes":
-        return [word for key, shape in _pairs(name, value)
-                for word in ("--shape", f"{key}={'x'.join(map(str, shape))}")]
+        try:
+            return [word for key, shape in _pairs(name, value)
+                    for word in ("--shape", f"{key}={'x'.join(map(str, shape))}")]
+        except TypeError:
+            raise errors.UsageError(f"shapes={value!r}: give a tuple of sizes for each name") from None
     if name == "cut":
         return ["--cut", value if isinstance(value, str) else ",".join(value)]
     if name == "log":
         if value is False:
             return ["--no-log"]
-        value = os.fspath(value)
+        try:
+            value = os.fspath(value)
+        except TypeError:
+            raise errors.UsageError(f"log={value!r} is no path: name a file, or False for none") from None
         return ["--snapshot" if "@sha256:" in value else "--db", value]
     if name == "threads":
         return ["--threads", str(count(name, value))]

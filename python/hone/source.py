@@ -19,6 +19,8 @@ class Source:
         torch = sys.modules.get("torch")
         if isinstance(model, (str, os.PathLike)):
             self.path = os.fspath(model)
+            if self.path.startswith("-"):  # no option of the program
+                self.path = f"./{self.path}"
             if self.path.endswith(".hone"):
                 raise errors.BadInput(f"'{self.path}' is a package, and a model (.onnx) is wanted; "
                                       "hone.load() runs packages")
@@ -36,6 +38,10 @@ class Source:
         else:
             raise errors.BadInput(f"a model is the path of an .onnx file, an onnx.ModelProto or a "
                                   f"torch.nn.Module, not {type(model).__name__}")
+        if inputs is not None and not isinstance(inputs, dict) and (
+                torch is None or not isinstance(model, torch.nn.Module)):
+            raise errors.UsageError("inputs= of an ONNX model are a dict of arrays by the names of its "
+                                    f"inputs, not a {type(inputs).__name__}")
         self.name = pathlib.Path(self.path).stem
 
     def _file(self) -> str:

@@ -52,6 +52,14 @@ class Shared:
         return self.at
 
 
+class Nameless(Shared):
+    """One that speaks DLPack and nothing else."""
+
+    def __init__(self, array, device):
+        super().__init__(array, device)
+        del self.device
+
+
 class ModelTest(unittest.TestCase):
     def setUp(self):
         self.known = Known()
@@ -171,6 +179,7 @@ class ModelTest(unittest.TestCase):
                 (lambda: self.model([["a"]], ids), "could not convert"),
                 (lambda: self.model(None, ids), "not object"),
                 (lambda: self.model(Shared(x, (2, 0)), ids), "cuda:0"),
+                (lambda: self.model(Nameless(x, (2, 0)), ids), "on the device"),
                 (lambda: self.model(x, ids + 100), "'ids'")):
             with self.assertRaisesRegex(hone.BadInput, words.replace("(", r"\(").replace(")", r"\)")):
                 call()

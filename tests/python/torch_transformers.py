@@ -83,7 +83,7 @@ TABLE = {
     "MobileNetV2Model": (STAGES, "image"),
     "PoolFormerModel": ({**STAGES, "hidden_sizes": [8, 16], "depths": [1, 1], "num_encoder_blocks": 2,
                          "patch_sizes": [7, 3], "strides": [4, 2], "padding": [2, 1],
-                         "mlp_ratio": 2}, "image"),
+                         "mlp_ratio": 2.0}, "image"),
     "WhisperEncoder": ({"d_model": 32, "encoder_layers": 2, "encoder_attention_heads": 4,
                         "encoder_ffn_dim": 48, "num_mel_bins": 16, "max_source_positions": 20}, "mel"),
     "Wav2Vec2Model": (SOUND, "sound"),

@@ -9,7 +9,7 @@
 A graph is exported to ONNX, compiled with the best that the log knows, and called without copies.
 What cannot be compiled runs as PyTorch runs it, after one warning that names operator and line.
 Wheels register the name "hone" with PyTorch; elsewhere `import hone.pytorch` does.
-docs/PYTHON.md has the guide; decision 0012 says why it is made so.
+docs/PYTHON.md has the guide; decision 0013 says why it is made so.
 """
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from .observe import Interpreter, Observation, first_line
 from .refusal import Refusal, blamed, last_line
 
 _registries: dict[Any, Any] = {}  # the exporter's, by version of ONNX
+_DIVISIONS = {torch.ops.aten.div, torch.ops.aten.floor_divide, torch.ops.aten.remainder, torch.ops.aten.fmod}
 _QUIET = ("torch.onnx", "onnxscript", "onnx_ir")
 
 
@@ -114,10 +115,20 @@ def _check(program: torch.export.ExportedProgram, mutated: int, dense: bool) -> 
             raise Refusal.of_node(node, "it depends on the strides of an argument")
         if "batch_norm" in target.name() and _argument(node, "training", False):
             raise Refusal.of_node(node, "it is training, which PyTorch's exporter does not say in ONNX")
+        if _may_divide_by_zero(node):
+            raise Refusal.of_node(node, "it divides integers by a tensor, and PyTorch raises an error where "
+                                        "that has a zero")
     written = {*program.graph_signature.user_inputs_to_mutate.values(),
                *program.graph_signature.buffers_to_mutate.values()}
     if len(written) > mutated:
         raise Refusal("it writes into arguments that PyTorch does not count as written")
+
+
+def _may_divide_by_zero(node: torch.fx.Node) -> bool:
+    """Whether PyTorch looks for zeros in a divisor of integers; numbers of the program are none."""
+    if node.target.overloadpacket not in _DIVISIONS or node.meta["val"].dtype.is_floating_point:
+        return False
+    return isinstance(_argument(node, "other", None), torch.fx.Node)
 
 
 def _draws(node: torch.fx.Node) -> bool:

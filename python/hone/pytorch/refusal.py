@@ -1,6 +1,7 @@
 """Why a graph is not compiled: operator, line and reason."""
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +64,8 @@ def line_of(node: torch.fx.Node) -> Line | None:
 def last_line(trace: str) -> Line | None:
     """The innermost line of a stack trace's text."""
     found = re.findall(r'File "([^"]+)", line (\d+)[^\n]*\n *([^\n]*)', trace)
+    # Where the user's lines are not known, the exporter writes down ours.
+    found = [frame for frame in found if os.path.dirname(frame[0]) != os.path.dirname(__file__)]
     if not found:
         return None
     file, number, code = found[-1]

@@ -59,7 +59,9 @@ class Variant:
             else:
                 computed = self.package(arguments)
         except errors.HoneError:  # an index out of range, ...
-            return self._module(*arguments)  # raises what users of PyTorch know
+            computed = None
+        if computed is None:  # raises what users of PyTorch know, and our error is no part of it
+            return self._module(*arguments)
         return assemble(seen, computed, arguments)
 
     @property
