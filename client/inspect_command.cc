@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 
+#include "base/core/cpu.h"
 #include "base/status.h"
 #include "client/command.h"
 #include "client/exit_code.h"
@@ -381,7 +382,7 @@ absl::Status InspectPackage(CommandContext& context, const std::string& path) {
     }
   }
   if (packages->size() > 1) {
-    const Result<size_t> chosen = runtime::ChooseVariant(*packages);
+    const Result<size_t> chosen = runtime::ChooseVariant(*packages, UsableCores());
     object["runs_here"] = TextOrNull(chosen.ok() ? (*packages)[*chosen].info.target : "");
     text += chosen.ok() ? fmt::format("this machine runs {}\n", (*packages)[*chosen].info.target)
                         : fmt::format("this machine runs none: {}\n", chosen.status().message());

@@ -62,7 +62,7 @@ absl::StatusOr<LoadedModel> LoadPackage(const Arguments& arguments, const std::s
             option)),
         ExitCode::kUsage);
   }
-  auto executable = runtime::Executable::Open(path, {});
+  auto executable = runtime::Executable::Open(path, {.cores = UsableCores()});
   if (!executable.ok()) return ToAbsl(executable.status());
   LoadedModel model;
   model.name = ModelName(path);

@@ -1,7 +1,9 @@
 #include "client/model_session.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "base/core/cpu.h"
 #include "base/status.h"
 
 namespace hone::client {
@@ -15,7 +17,8 @@ size_t NumBytes(const ir::PlanValue& value) {
 
 absl::StatusOr<ModelSession> ModelSession::Create(
     std::shared_ptr<const runtime::Executable> executable,
-    const runtime::Context::Options& options) {
+    runtime::Context::Options options) {
+  if (options.threads == 0) options.threads = std::min(executable->threads(), UsableCores());
   ModelSession session;
   auto context = runtime::Context::Create(std::move(executable), options);
   if (!context.ok()) return ToAbsl(context.status());

@@ -17,9 +17,10 @@ namespace hone::client {
 /// A model with memory for its inputs and outputs. Not thread-safe.
 class ModelSession {
  public:
+  /// By default as many threads as the code can use, but no more than there are usable cores.
   /// Errors of runtime::Context::Create and of memory.
   static absl::StatusOr<ModelSession> Create(std::shared_ptr<const runtime::Executable> executable,
-                                             const runtime::Context::Options& options);
+                                             runtime::Context::Options options);
 
   /// Copies all inputs in; they are those of the plan, in its order (ReadInputs gives them so).
   void SetInputs(const NamedTensors& inputs);

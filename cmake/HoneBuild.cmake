@@ -25,7 +25,7 @@ if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
 [[extern "C" const char* __tsan_default_options();
 extern "C" const char* __tsan_default_options() {
   return "ignore_noninstrumented_modules=1:second_deadlock_stack=1:exitcode=0:handle_segv=0:"
-         "handle_sigbus=0:handle_abort=0:handle_sigill=0:handle_sigfpe=0:"
+         "handle_sigbus=0:handle_abort=0:handle_sigill=0:handle_sigfpe=0:die_after_fork=0:"
          "log_path=@CMAKE_BINARY_DIR@/reports/tsan";
 }
 ]] @ONLY)

@@ -115,6 +115,7 @@ hone_status OpenModel(const hone_model_options* given, hone_model** model, Open 
     Executable::Options executable_options;
     executable_options.copy_constants = options.copy_constants != 0;
     executable_options.in_place = options.in_place != 0;
+    executable_options.cores = hone::UsableCores();
     auto opened = std::make_unique<hone_model>();
     HONE_ASSIGN_OR_RETURN(opened->executable, open(executable_options));
     opened->inputs = TensorInfos(opened->executable->plan().inputs);
@@ -150,7 +151,10 @@ Result<std::shared_ptr<ThreadPool>> SharedThreads(int threads, int64_t spin_ns) 
     HONE_RETURN_IF_ERROR(pool->Grow(std::max(threads, all)));
     return pool;
   }
-  HONE_ASSIGN_OR_RETURN(pool, ThreadPool::Create({.threads = threads, .spin_ns = spin_ns}));
+  HONE_ASSIGN_OR_RETURN(pool, pool != nullptr
+                                  ? ThreadPool::InThisProcess(std::move(pool), threads)
+                                  : ThreadPool::Create({.threads = threads, .spin_ns = spin_ns}));
+  HONE_RETURN_IF_ERROR(pool->Grow(threads));
   shared = pool;
   return pool;
 }

@@ -70,7 +70,7 @@ void Crew::AskAgain() {
 
 void Crew::Run(const Work& work, int64_t expected_ns, Own* own) {
   HONE_CHECK(work.slots >= 1 && work.slots <= threads_) << work.slots << " of " << threads_;
-  if (has_executor() && work.slots > 1) return RunOnExecutor(work);
+  if (has_executor() && work.slots > 1) return RunOnExecutor(work, own);
   HONE_CHECK(!work.fixed || work.slots <= width()) << work.slots << " of " << width() << " threads";
   const int64_t begin_ns = own != nullptr ? clock_.NowNs() : 0;
   uint64_t ticket = 0;
@@ -89,18 +89,25 @@ void Crew::Run(const Work& work, int64_t expected_ns, Own* own) {
     helped_ns_ += expected_ns * (work.slots * work.parts - parts) / work.parts;
   }
   if (own != nullptr) *own = {.parts = parts, .ns = clock_.NowNs() - begin_ns};
-  if (work.slots > 1) WaitUntilDone(ticket, expected_ns, work.fixed);
+  if (work.slots > 1) WaitUntilDone(ticket, work, expected_ns);
 }
 
-void Crew::RunOnExecutor(const Work& work) {
+void Crew::RunOnExecutor(const Work& work, Own* own) {
   struct Call {
     Lane* lane;
+    const MonotonicClock& clock;
     uint64_t ticket;
-  } call{lane_, lane_->Open(work)};
+    Own* own;
+    std::atomic<bool> told{false};
+  } call{lane_, clock_, lane_->Open(work), own};
   const auto body = [](void* context, int32_t slot) {
     const DefaultRounding rounding;
-    const Call& of = *static_cast<const Call*>(context);
-    of.lane->WorkOn(of.ticket, slot);
+    Call& of = *static_cast<Call*>(context);
+    const int64_t begin_ns = of.own != nullptr ? of.clock.NowNs() : 0;
+    const int parts = of.lane->WorkOn(of.ticket, slot);
+    // Which call is the caller's nobody knows: the first that did something speaks for it.
+    if (of.own == nullptr || parts == 0 || of.told.exchange(true)) return;
+    *of.own = {.parts = parts, .ns = of.clock.NowNs() - begin_ns};
   };
   executor_.parallel_for(executor_.self, work.slots, body, &call);
   HONE_CHECK(lane_->FirstUndone(call.ticket) < 0) << "parallel_for did not make all its calls";
@@ -129,7 +136,7 @@ bool Crew::IsWorthWaking(int64_t expected_ns) {
   return true;
 }
 
-void Crew::WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed) {
+void Crew::WaitUntilDone(uint64_t ticket, const Work& work, int64_t expected_ns) {
   for (int i = 0; i < kFirstPauses; ++i) {
     if (lane_->FirstUndone(ticket) < 0) return;
     _mm_pause();
@@ -137,7 +144,7 @@ void Crew::WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed) {
   int late = lane_->FirstBusy(ticket);
   const int64_t begin_ns = clock_.NowNs();
   // Parts that take long end at different times even where all threads run.
-  const int64_t until_ns = begin_ns + spin_.ns() + expected_ns / 4;
+  const int64_t until_ns = begin_ns + spin_.ns() + expected_ns / std::max(4, work.parts);
   int64_t now_ns = begin_ns;
   bool came = false;
   while (!came && now_ns < until_ns) {
@@ -154,7 +161,7 @@ void Crew::WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed) {
     SleepUntilDone(ticket);
     now_ns = clock_.NowNs();
   }
-  if (fixed || expected_ns <= 0 || late < 0 || pool_ == nullptr) return;
+  if (work.fixed || expected_ns <= 0 || late < 0 || pool_ == nullptr) return;
   if (now_ns - begin_ns > std::max(expected_ns, kShortWaitNs)) pool_->Blame(*this, late, begin_ns);
 }
 

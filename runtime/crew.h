@@ -40,6 +40,8 @@ class Crew {
   ~Crew();
 
   int threads() const { return threads_; }
+  /// null: there is an executor, or the threads are those of another crew.
+  const std::shared_ptr<ThreadPool>& pool() const { return pool_; }
   bool has_executor() const { return executor_.parallel_for != nullptr; }
   /// How many work just now: fewer where other crews run, or where threads did not get to run.
   int width() const { return width_.load(std::memory_order_relaxed); }
@@ -100,11 +102,11 @@ class Crew {
   // Prime, so that the phases of a model take turns.
   static constexpr uint64_t kMeasureEach = 61;
 
-  void RunOnExecutor(const Work& work);
+  void RunOnExecutor(const Work& work, Own* own);
   void AskAgain();
   bool IsWorthWaking(int64_t expected_ns);
   void WakeMembers(int slots, int64_t expected_ns, bool fixed);
-  void WaitUntilDone(uint64_t ticket, int64_t expected_ns, bool fixed);
+  void WaitUntilDone(uint64_t ticket, const Work& work, int64_t expected_ns);
   void SleepUntilDone(uint64_t ticket);
 
   const std::shared_ptr<ThreadPool> pool_;  // null: there is an executor, or nobody to ask

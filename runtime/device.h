@@ -31,7 +31,7 @@ struct OutputBuffer {
 
 /// How a model is run. Devices heed what they have: threads are the host's.
 struct RunOptions {
-  int threads = 0;  ///< 0: what the code was made for, but no more than the usable cores
+  int threads = 0;  ///< 0: as many as the code can use, however many cores there are
   /// Binds each worker to a physical core of its own, thread 0 (the caller of Run) excepted: run
   /// it on the first allowed CPU.
   bool pin = false;

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/core/cpu.h"
 #include "base/core/status_macros.h"
 #include "runtime/message.h"
 
@@ -62,7 +61,7 @@ void KeepOwnConstants(Package* package) {
 
 }  // namespace
 
-Result<size_t> ChooseVariant(const Variants& variants, HostCanRun host_can_run) {
+Result<size_t> ChooseVariant(const Variants& variants, int cores, HostCanRun host_can_run) {
   size_t best = variants.size();
   std::pair<bool, double> most;
   std::string reasons;
@@ -73,7 +72,7 @@ Result<size_t> ChooseVariant(const Variants& variants, HostCanRun host_can_run) 
       reasons += (reasons.empty() ? "" : "; ") + why;
       continue;
     }
-    const std::pair does(target.threads <= UsableCores(), ir::MostFlopPerNs(target));
+    const std::pair does(target.threads <= cores, ir::MostFlopPerNs(target));
     if (best < variants.size() && does <= most) continue;
     best = i;
     most = does;
@@ -85,7 +84,8 @@ Result<size_t> ChooseVariant(const Variants& variants, HostCanRun host_can_run) 
 Status Executable::Prepare(const std::string& name, const Options& options) {
   HONE_ASSIGN_OR_RETURN(Variants variants, ParsePackages(file_.span()));
   for (const Package& each : variants) targets_.push_back(each.info.target);
-  HONE_ASSIGN_OR_RETURN(const size_t chosen, ChooseVariant(variants, options.host_can_run));
+  HONE_ASSIGN_OR_RETURN(const size_t chosen,
+                        ChooseVariant(variants, options.cores, options.host_can_run));
   package_ = std::move(variants[chosen]);
   if (variants.size() > 1) KeepOwnConstants(&package_);
   const ir::Target& target = package_.target;

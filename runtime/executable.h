@@ -11,6 +11,7 @@
 #include "ir/target.h"
 #include "runtime/device.h"
 #include "runtime/package.h"
+#include "runtime/plan_check.h"
 #include "runtime/region.h"
 
 namespace hone::runtime {
@@ -19,10 +20,10 @@ namespace hone::runtime {
 using HostCanRun = bool (*)(const ir::Target& target, std::string* why);
 
 /// The variant to run: of those that the host can run the one whose device may do most
-/// (ir::MostFlopPerNs), code for more threads than the host has usable cores behind the others, the
-/// first of equals. They were read from a file. kFailedPrecondition: it can run none, and why not
-/// each.
-Result<size_t> ChooseVariant(const Variants& variants, HostCanRun host_can_run = ir::HostCanRun);
+/// (ir::MostFlopPerNs), code for more threads than `cores` behind the others, the first of equals.
+/// They were read from a file. kFailedPrecondition: it can run none, and why not each.
+Result<size_t> ChooseVariant(const Variants& variants, int cores,
+                             HostCanRun host_can_run = ir::HostCanRun);
 
 /// A loaded package: everything checked, constants mapped, code loaded. Immutable, hence
 /// thread-safe; contexts share it. A package is code: load only what you trust.
@@ -35,6 +36,9 @@ class Executable {
     /// OpenMemory uses the memory where it is, which must stay until the executable ends and begin
     /// at a multiple of 64.
     bool in_place = false;
+    /// Code for more threads is not taken where the file has other code. How many cores there are
+    /// says who opens it: the runtime itself reads no file of the machine.
+    int cores = kMaxThreads;
     HostCanRun host_can_run = ir::HostCanRun;
   };
 

@@ -10,14 +10,25 @@ constexpr int kOver = -2;  // the job is over, or another thread has the slot
 
 }  // namespace
 
-Lane::Lane(int slots, LaneObserver* observer)
+Lane::Lane(int slots, LaneObserver* observer, uint64_t jobs)
     : slots_(static_cast<size_t>(slots)), observer_(observer) {
   for (int words = slots; words > kFan; words = Above(words))
     sums_.emplace_back(static_cast<size_t>(Above(words)));
+  ticket_.store(jobs << kNumberShift, std::memory_order_relaxed);
+  RenewWords(jobs);
+}
+
+// Between jobs: who holds a ticket of one that is over finds no part to claim, before and after.
+void Lane::RenewWords(uint64_t number) {
+  const uint64_t over = (number << kNumberShift) | (uint64_t{kMaxParts} << kNextShift) | kMaxParts;
+  for (Slot& slot : slots_) slot.word.store(over, std::memory_order_relaxed);
 }
 
 uint64_t Lane::Open(const Work& work) {
-  const uint64_t number = (ticket_.load(std::memory_order_relaxed) >> kNumberShift) + 1;
+  const uint64_t last = ticket_.load(std::memory_order_relaxed) >> kNumberShift;
+  const uint64_t number = (last + 1) & kNumberMask;
+  if (number % kRenewEach == 0) [[unlikely]]
+    RenewWords(last);
   part_.store(work.part, std::memory_order_relaxed);
   context_.store(work.context, std::memory_order_relaxed);
   fixed_.store(work.fixed, std::memory_order_relaxed);
@@ -43,8 +54,8 @@ int Lane::Take(const Job& job, Slot& slot) {
   uint64_t word = slot.word.load(std::memory_order_relaxed);
   for (;;) {
     const uint64_t number = word >> kNumberShift;
-    if (number > job.number || (number == job.number && (word & kTaken) != 0)) return kOver;
-    const bool first = number < job.number;
+    if (IsLater(number, job.number) || (number == job.number && (word & kTaken) != 0)) return kOver;
+    const bool first = number != job.number;
     const int part = first ? 0 : static_cast<int>((word >> kNextShift) & kPartMask);
     uint64_t wanted = (first ? job.number << kNumberShift : word) | kTaken;
     if (part < job.parts) wanted += kOnePart;
@@ -59,8 +70,8 @@ int Lane::Claim(const Job& job, Slot& slot) {
   uint64_t word = slot.word.load(std::memory_order_relaxed);
   for (;;) {
     const uint64_t number = word >> kNumberShift;
-    if (number > job.number) return kNone;
-    const bool first = number < job.number;
+    if (IsLater(number, job.number)) return kNone;
+    const bool first = number != job.number;
     const int part = first ? 0 : static_cast<int>((word >> kNextShift) & kPartMask);
     if (part >= job.parts) return kNone;
     const uint64_t wanted = (first ? job.number << kNumberShift : word) + kOnePart;

@@ -49,12 +49,13 @@ class Breather {
 /// outlive every thread that may hold a ticket.
 class Lane {
  public:
-  static constexpr int kMaxParts = 127;
+  static constexpr int kMaxParts = 1023;
 
   /// Slots that have a word above them together.
   static constexpr int kFan = 8;
 
-  explicit Lane(int slots, LaneObserver* observer = nullptr);
+  /// `jobs` is how many there were before, which is for tests: numbers come round.
+  explicit Lane(int slots, LaneObserver* observer = nullptr, uint64_t jobs = 0);
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
@@ -95,16 +96,26 @@ class Lane {
  private:
   // A ticket is a job's number (upper bits), how many parts a slot has and how many slots, less
   // one. A slot's word is the number of the last job in which it was touched, whether a thread has
-  // taken the slot there, the next part and how many parts are done. 47 bits of numbers do not come
-  // round. Where slots have one part each, that of slot 0 is the owner's and its word stays as it
-  // is.
-  static constexpr int kNumberShift = 17;
-  static constexpr uint64_t kTaken = uint64_t{1} << 16;
-  static constexpr int kNextShift = 8;
+  // taken the slot there, the next part and how many parts are done. Where slots have one part
+  // each, that of slot 0 is the owner's and its word stays as it is.
+  //
+  // 43 bits of numbers may come round where a lane has work for months: of two numbers the one is
+  // later that comes sooner after the other. That holds for numbers less than half of them apart,
+  // so once in kRenewEach jobs all words get the number of the last job.
+  static constexpr int kNextShift = 10;
+  static constexpr uint64_t kPartMask = (uint64_t{1} << kNextShift) - 1;
   static constexpr uint64_t kOnePart = uint64_t{1} << kNextShift;
-  static constexpr uint64_t kPartMask = 0xff;
+  static constexpr uint64_t kTaken = uint64_t{1} << (2 * kNextShift);
+  static constexpr int kNumberShift = 2 * kNextShift + 1;
+  static constexpr uint64_t kNumberMask = ~uint64_t{0} >> kNumberShift;
+  static constexpr uint64_t kRenewEach = uint64_t{1} << 40;
   static constexpr int kSlotsBits = 10;
   static constexpr uint64_t kSlotsMask = (uint64_t{1} << kSlotsBits) - 1;
+  static_assert(kMaxParts == kPartMask && kSlotsBits + kNextShift <= kNumberShift);
+
+  static bool IsLater(uint64_t number, uint64_t than) {
+    return static_cast<int64_t>((number - than) << kNumberShift) > 0;
+  }
 
   struct Job {
     uint64_t number = 0;
@@ -121,6 +132,7 @@ class Lane {
 
   static int PartsOf(uint64_t ticket) { return static_cast<int>(ticket >> kSlotsBits) & kMaxParts; }
   Job JobOf(uint64_t ticket) const;
+  void RenewWords(uint64_t number);
   int Take(const Job& job, Slot& slot);
   int Claim(const Job& job, Slot& slot);
   int Help(const Job& job, int slot, Breather* breather);

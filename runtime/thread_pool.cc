@@ -69,6 +69,20 @@ Result<std::shared_ptr<ThreadPool>> ThreadPool::Create(const Options& options) {
   return pool;
 }
 
+Result<std::shared_ptr<ThreadPool>> ThreadPool::InThisProcess(std::shared_ptr<ThreadPool> pool,
+                                                              int threads) {
+  if (!pool->IsForked()) return pool;
+  const std::lock_guard<std::mutex> lock(pool->heir_mutex_);
+  std::shared_ptr<ThreadPool> heir = pool->heir_.lock();
+  if (heir == nullptr || heir->IsForked()) {  // that one is of a process between
+    HONE_ASSIGN_OR_RETURN(heir, Create({.threads = threads, .spin_ns = pool->spin_ns_}));
+    pool->heir_ = heir;
+    return heir;
+  }
+  HONE_RETURN_IF_ERROR(heir->Grow(std::min(heir->threads() + threads, pool->threads())));
+  return heir;
+}
+
 Status ThreadPool::Grow(int threads) {
   const std::lock_guard<std::mutex> lock(mutex_);
   while (threads_.load() < std::min(threads, kMaxThreads)) HONE_RETURN_IF_ERROR(StartLocked(-1));

@@ -49,6 +49,12 @@ class ThreadPool {
   /// All threads have begun when it returns. kResourceExhausted when one cannot be started,
   /// kInvalidArgument for CPUs that are not allowed.
   static Result<std::shared_ptr<ThreadPool>> Create(const Options& options);
+  /// `pool`, or in a child of the process that made it the one that takes its place there, for one
+  /// crew more of `threads`: made when first asked for, where the scheduler puts its threads, which
+  /// spin for as long as those of `pool`. Who asks shares it and keeps it; all together get no more
+  /// threads than `pool` has. kResourceExhausted.
+  static Result<std::shared_ptr<ThreadPool>> InThisProcess(std::shared_ptr<ThreadPool> pool,
+                                                           int threads);
   /// Starts threads until there are so many, a caller's included; crews that run get them at their
   /// next share. kResourceExhausted: those that could be started stay.
   Status Grow(int threads);
@@ -120,6 +126,9 @@ class ThreadPool {
   Table nowhere_{1, nullptr};
 
   std::atomic<int> threads_{1};
+
+  std::mutex heir_mutex_;
+  std::weak_ptr<ThreadPool> heir_;  // of a child process
 
   std::mutex mutex_;
   std::deque<Worker> workers_;                  // not moved once made

@@ -88,8 +88,21 @@ std::vector<int> OnePerCore(const std::vector<int>& cpus, const std::string& sys
   return firsts;
 }
 
+std::vector<int> OnPerformanceCores(const std::vector<int>& cpus,
+                                    const std::string& sysfs_devices) {
+  std::ifstream file(sysfs_devices + "/cpu_atom/cpus");
+  std::string line;
+  if (!std::getline(file, line)) return cpus;
+  const std::vector<int> small = ParseCpuList(line);
+  std::vector<int> fast;
+  for (const int cpu : cpus) {
+    if (std::find(small.begin(), small.end(), cpu) == small.end()) fast.push_back(cpu);
+  }
+  return fast.empty() ? cpus : fast;
+}
+
 int UsableCores() {
-  const int cores = static_cast<int>(OnePerCore(AllowedCpus()).size());
+  const int cores = static_cast<int>(OnePerCore(OnPerformanceCores(AllowedCpus())).size());
   const double limit = CgroupCpuLimit();
   if (limit <= 0) return cores;
   return std::clamp(static_cast<int>(std::ceil(limit)), 1, cores);

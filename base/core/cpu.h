@@ -16,8 +16,14 @@ std::vector<int> AllowedCpus();
 std::vector<int> OnePerCore(const std::vector<int>& cpus,
                             const std::string& sysfs_cpu = "/sys/devices/system/cpu");
 
-/// How many threads are worth starting: the allowed physical cores, but no more than the CPU
-/// bandwidth that the process's control group grants (rounded up); at least 1.
+/// Those among `cpus` that belong to performance cores; all where the machine does not tell of two
+/// kinds, and where `cpus` are of efficiency cores alone. `sysfs_devices` is the folder with
+/// cpu_atom/cpus, which names the latter.
+std::vector<int> OnPerformanceCores(const std::vector<int>& cpus,
+                                    const std::string& sysfs_devices = "/sys/devices");
+
+/// How many threads are worth starting: the allowed physical performance cores, but no more than
+/// the CPU bandwidth that the process's control group grants (rounded up); at least 1.
 int UsableCores();
 
 /// CPU bandwidth of the control group in CPUs (1.5 = 150 ms each 100 ms), the least of the group

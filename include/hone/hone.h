@@ -210,8 +210,8 @@ HONE_API int32_t hone_context_threads(const hone_context* context);
  * also together; buffers in host memory are copied. Unless hone_context_set_stream was called, the
  * caller must wait until its own writes to device memory are done before it calls run. The results
  * depend neither on the number of threads nor on the caller's rounding mode. After a failure the
- * outputs are undefined. In a child process after fork the first run starts threads of the
- * context's own; do not fork while the context runs. */
+ * outputs are undefined. In a child process after fork the first run starts new threads, which
+ * contexts share as before; a context that ran at that moment cannot be used there. */
 HONE_API hone_status hone_context_run(hone_context* context, const hone_input* inputs,
                                       size_t input_count, const hone_output* outputs,
                                       size_t output_count);

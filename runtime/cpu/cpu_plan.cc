@@ -58,9 +58,8 @@ Result<std::unique_ptr<PreparedPlan>> CpuPlan::Create(const CpuModel& model,
 }
 
 Status CpuPlan::Allocate(const RunOptions& options) {
-  int threads = options.threads;
-  if (threads == 0) threads = std::min(model_.threads, UsableCores());
-  HONE_RETURN_IF_ERROR(MakeCrew(options, threads));
+  HONE_RETURN_IF_ERROR(
+      MakeCrew(options, options.threads == 0 ? model_.threads : options.threads));
   HONE_ASSIGN_OR_RETURN(
       arena_, Region::Allocate(static_cast<size_t>(model_.plan->arena_bytes), "the arena"));
   int64_t scratch_bytes = 0;
@@ -84,15 +83,21 @@ Status CpuPlan::MakeCrew(const RunOptions& options, int threads) {
     return {};
   }
   ThreadPool::Options pool{.threads = threads, .spin_ns = options.spin_ns};
-  if (options.pin) pool.cpus = OnePerCore(AllowedCpus());
+  if (options.pin) {
+    const std::vector<int> all = AllowedCpus(), fast = OnePerCore(OnPerformanceCores(all));
+    pool.cpus = static_cast<size_t>(threads) <= fast.size() ? fast : OnePerCore(all);
+  }
   HONE_ASSIGN_OR_RETURN(crew_, Crew::Create(pool));
   return {};
 }
 
-// The threads are in the parent process; new ones stay where the scheduler puts them.
+// The threads are in the parent process.
 Status CpuPlan::RenewAfterFork() {
   if (crew_->threads() > 1 && !crew_->has_executor()) {
-    HONE_ASSIGN_OR_RETURN(crew_, Crew::Create({.threads = crew_->threads()}));
+    const int threads = crew_->threads();
+    HONE_ASSIGN_OR_RETURN(std::shared_ptr<ThreadPool> pool,
+                          ThreadPool::InThisProcess(crew_->pool(), threads));
+    crew_ = std::make_unique<Crew>(std::move(pool), threads);
   }
   owner_ = ::getpid();
   return {};

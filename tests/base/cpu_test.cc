@@ -47,6 +47,16 @@ TEST_F(CpuFolderTest, OnePerCoreTakesTheFirstAllowedSibling) {
   EXPECT_EQ(OnePerCore({0, 9, 10}, root_), (std::vector<int>{0, 9, 10}));
 }
 
+TEST_F(CpuFolderTest, EfficiencyCoresAreLeftOutWhereThereAreOthers) {
+  const std::vector<int> all = {0, 1, 2, 3, 4, 5};
+  EXPECT_EQ(OnPerformanceCores(all, root_), all) << "one kind";
+  Write(root_ / "cpu_core/cpus", "0-3\n");
+  Write(root_ / "cpu_atom/cpus", "4-7\n");
+  EXPECT_EQ(OnPerformanceCores(all, root_), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(OnPerformanceCores({3, 5}, root_), std::vector<int>{3});
+  EXPECT_EQ(OnPerformanceCores({4, 6}, root_), (std::vector<int>{4, 6})) << "nothing else";
+}
+
 TEST_F(CpuFolderTest, NodesAreToldWhereThereAreSeveral) {
   const std::vector<int> all = {0, 1, 2, 3, 4, 5, 6, 7};
   EXPECT_TRUE(NodeOfEachCpu(all, root_).empty()) << "nothing says so";

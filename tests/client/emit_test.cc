@@ -133,6 +133,54 @@ int main(int argc, char** argv) {
   EXPECT_THAT(run.out, HasSubstr("/nonexistent"));
 }
 
+TEST_F(EmitTest, EachLibraryHasThreadsOfItsOwn) {
+  constexpr char kThreads[] = R"(
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include "my_mlp.h"
+int main(int argc, char** argv) {
+  int i;
+  for (i = 1; i < argc - 1; ++i) {
+    void* library = dlopen(argv[i], RTLD_NOW);
+    hone_status (*open)(const char*, const hone_model_options*, hone_model**);
+    hone_status (*create)(hone_model*, const hone_context_options*, hone_context**);
+    void (*fill)(hone_context_options*, size_t);
+    hone_context_options options;
+    hone_model* model = 0;
+    hone_context* context = 0;
+    int threads = -2;  /* . and .. */
+    DIR* tasks;
+    if (library == 0) { puts(dlerror()); return 1; }
+    *(void**)&open = dlsym(library, "hone_model_open");
+    *(void**)&create = dlsym(library, "hone_context_create");
+    *(void**)&fill = dlsym(library, "hone_context_options_fill");
+    fill(&options, sizeof(options));
+    options.threads = 4;
+    if (open(argv[argc - 1], 0, &model) != HONE_OK) return 2;
+    if (create(model, &options, &context) != HONE_OK) return 3;
+    tasks = opendir("/proc/self/task");
+    while (readdir(tasks) != 0) ++threads;
+    closedir(tasks);
+    printf("%d threads\n", threads);
+  }
+  return 0;
+}
+)";
+  ASSERT_TRUE(WriteFileAtomically(folder_.Path("threads.c"), kThreads).ok());
+  const ProgramRun built = RunProcess({"/usr/bin/cc", folder_.Path("threads.c"), "-o",
+                                       folder_.Path("threads"), "-ldl"},
+                                      "/dev/null");
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  std::filesystem::copy_file(folder_.Path("my-mlp.so"), folder_.Path("other.so"));
+  const ProgramRun run =
+      RunProcess({folder_.Path("threads"), folder_.Path("my-mlp.so"), folder_.Path("other.so"),
+                  folder_.Path("my-mlp.hone")},
+                 "/dev/null");
+  EXPECT_EQ(run.exit_code, 0) << run.out;
+  EXPECT_EQ(run.out, "4 threads\n7 threads\n");
+}
+
 TEST_F(EmitTest, SameInputSameBytes) {
   const auto first = ReadFile(folder_.Path("my-mlp.so"));
   ASSERT_EQ(RunHone({"compile", folder_.Path("mlp.onnx"), "-o", folder_.Path("my-mlp.hone"),

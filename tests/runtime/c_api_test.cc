@@ -1,16 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -20,34 +17,13 @@
 #include "base/core/cpu.h"
 #include "base/versions.h"
 #include "hone/hone.h"
+#include "tests/runtime/child.h"
 #include "tests/runtime/test_model.h"
-
-/// What the symbol does that programs of before the inline function call.
-void OlderOptions(hone_context_options* options) __asm__("hone_context_options_init");
 
 namespace hone::runtime::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-int ThreadsOfThisProcess() {
-  const std::filesystem::directory_iterator tasks("/proc/self/task");
-  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
-}
-
-/// Exit status of a child process that does `body`; 255 when it did not end by itself.
-template <typename Body>
-int InChild(const Body& body) {
-  std::fflush(nullptr);  // what waits to be written is the parent's
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(30);  // a child that hangs is ended
-    ::_exit(body());
-  }
-  int result = -1;
-  EXPECT_EQ(::waitpid(child, &result, 0), child);
-  return WIFEXITED(result) ? WEXITSTATUS(result) : 255;
-}
 
 class CApi : public ::testing::Test {
  protected:
@@ -350,7 +326,7 @@ TEST_F(CApi, OptionsAreFilledAsFarAsTheCallersStructGoes) {
   EXPECT_EQ(options.struct_bytes, sizeof(options));
   EXPECT_EQ(options.spin_us, -1);
   // The symbol that programs of before the function call has their struct's size.
-  OlderOptions(&options);
+  FillOlderContextOptions(&options);
   EXPECT_EQ(options.struct_bytes, 48U);
 }
 

@@ -363,12 +363,12 @@ TEST(Context, RunsInAChildAfterForkToo) {
     TestOutputs again = EmptyOutputs();
     const bool good = RunModel(*context, inputs, again).ok() && again == Expected(inputs) &&
                       context->threads() == 2;
-    ::_exit(good ? 0 : 1);
+    ::_exit(good ? 7 : 1);
   }
   int result = -1;
   ASSERT_EQ(::waitpid(child, &result, 0), child);
   EXPECT_TRUE(WIFEXITED(result));
-  EXPECT_EQ(WEXITSTATUS(result), 0);
+  EXPECT_EQ(WEXITSTATUS(result), 7);
   TestOutputs after = EmptyOutputs();
   ASSERT_TRUE(RunModel(*context, inputs, after).ok());
   EXPECT_EQ(after, Expected(inputs));
@@ -456,6 +456,14 @@ TEST(NodeCopies, HaveTheBytesOnceForEachNodeAndAreShared) {
 TEST(Context, DefaultThreadsAreThePackagesAtMost) {
   const auto context = NewContext(Load(MakeTestPackage("cpu:avx2,threads=1")), {});
   EXPECT_EQ(context->threads(), 1);
+}
+
+// How many cores there are is for those to ask who make the context.
+TEST(Context, DefaultThreadsAreThePackagesOnAnyMachine) {
+  const auto executable = Load(MakeTestPackage("cpu:avx2,threads=300", 300));
+  bool last_first = false;
+  const auto context = NewContext(executable, {.executor = OneByOne(&last_first)});
+  EXPECT_EQ(context->threads(), 300);
 }
 
 TEST(Context, APackageWithoutParallelPhasesWantsOneThread) {

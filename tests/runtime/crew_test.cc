@@ -60,6 +60,34 @@ TEST(Crew, SleepingThreadsWake) {
   EXPECT_THAT(sum, ::testing::Each(20));
 }
 
+// Each that wakes wakes some others.
+TEST(Crew, ManySleepingThreadsWake) {
+  constexpr int kThreads = 27;
+  const auto crew = NewCrew({.threads = kThreads, .spin_ns = 0});
+  const SystemMonotonicClock clock;
+  std::vector<int> sum(kThreads, 0);
+  for (int run = 1; run <= 20; ++run) {
+    clock.SleepNs(1'000'000);
+    const int n = run % 2 == 0 ? kThreads : 6;
+    crew->RunOnEach(n, [&](int slot) { ++sum[static_cast<size_t>(slot)]; });
+  }
+  for (int slot = 0; slot < kThreads; ++slot) {
+    EXPECT_EQ(sum[static_cast<size_t>(slot)], slot < 6 ? 20 : 10) << slot;
+  }
+}
+
+TEST(SpinBudget, IsLessWhereSpinningDidNotPay) {
+  SpinBudget budget(48'000);
+  for (const int64_t ns : {48'000, 24'000, 12'000, 6'000, 3'000, 3'000}) {
+    EXPECT_EQ(budget.ns(), ns);
+    budget.Learn(false);
+  }
+  for (const int64_t ns : {6'000, 12'000, 24'000, 48'000, 48'000}) {
+    budget.Learn(true);
+    EXPECT_EQ(budget.ns(), ns);
+  }
+}
+
 TEST(Crew, CallerSleepsForASlowThread) {
   const auto crew = NewCrew({.threads = 2});
   const SystemMonotonicClock clock;
@@ -150,28 +178,33 @@ class WatchedClock final : public MonotonicClock {
   mutable std::atomic<int64_t> now_ns_{1'000'000'000};
 };
 
+/// The caller waits so long for the other thread, with its part of a job that was expected to take
+/// so long.
+void LetWait(Crew& crew, const WatchedClock& clock, int64_t wait_ns, int64_t expected_ns) {
+  crew.RunOnEach(2, [](int) {});  // it is awake now
+  std::atomic<bool> begun{false};
+  RunParts(
+      crew, 2, 1,
+      [&](int, int slot) {
+        if (slot == 0) {
+          while (!begun.load()) std::this_thread::yield();
+          return;
+        }
+        const int looks = clock.looks();
+        begun.store(true);
+        // Until the caller has waited for a while.
+        while (clock.looks() < looks + 3) std::this_thread::yield();
+        clock.SleepNs(wait_ns);
+      },
+      expected_ns);
+}
+
 TEST(Crew, AThreadThatIsWaitedForTwiceIsLeftOutForAWhile) {
   const WatchedClock clock;
   const auto crew = NewCrew({.threads = 2, .clock = &clock});
-  constexpr int64_t kExpectedNs = 10'000;
   for (int run = 0; run < 2; ++run) {
     EXPECT_EQ(crew->width(), 2);
-    crew->RunOnEach(2, [](int) {});  // it is awake now
-    std::atomic<bool> begun{false};
-    RunParts(
-        *crew, 2, 1,
-        [&](int, int slot) {
-          if (slot == 0) {
-            while (!begun.load()) std::this_thread::yield();
-            return;
-          }
-          const int looks = clock.looks();
-          begun.store(true);
-          // Until the caller has waited for a while.
-          while (clock.looks() < looks + 3) std::this_thread::yield();
-          clock.SleepNs(1'000'000);
-        },
-        kExpectedNs);
+    LetWait(*crew, clock, 1'000'000, 10'000);
   }
   EXPECT_EQ(crew->width(), 1);
   clock.SleepNs(49'000'000);
@@ -183,6 +216,61 @@ TEST(Crew, AThreadThatIsWaitedForTwiceIsLeftOutForAWhile) {
   EXPECT_EQ(crew->width(), 2);
   crew->End();
   crew->RunOnEach(2, [](int) {});
+}
+
+TEST(Crew, NobodyIsLeftOutForWaitsThatAreRareOrShort) {
+  const WatchedClock clock;
+  const auto crew = NewCrew({.threads = 2, .clock = &clock});
+  for (int run = 0; run < 5; ++run) {
+    LetWait(*crew, clock, 1'000'000, 10'000);
+    EXPECT_EQ(crew->width(), 2) << "10 ms and more between two";
+    clock.SleepNs(10'500'000);
+  }
+  for (int run = 0; run < 5; ++run) {
+    LetWait(*crew, clock, 1'000'000, 1'100'000);
+    EXPECT_EQ(crew->width(), 2) << "no longer than the work itself";
+    LetWait(*crew, clock, 90'000, 10'000);
+    EXPECT_EQ(crew->width(), 2) << "no time slice of another program";
+  }
+}
+
+/// Each look of the caller's takes a microsecond.
+class LookedAtClock final : public MonotonicClock {
+ public:
+  int64_t NowNs() const override {
+    return std::this_thread::get_id() == caller_ ? now_ns_.fetch_add(1000) : now_ns_.load();
+  }
+  void SleepNs(int64_t) const override {}
+
+ private:
+  const std::thread::id caller_ = std::this_thread::get_id();
+  mutable std::atomic<int64_t> now_ns_{1'000'000'000};
+};
+
+TEST(Crew, CallerSpinsNoLongerThanAPartTakes) {
+  const LookedAtClock clock;
+  const SystemMonotonicClock real;
+  const auto crew = NewCrew({.threads = 2, .clock = &clock});
+  constexpr int kParts = 100;
+  std::atomic<bool> begun{false};
+  int64_t waited_ns = 0;
+  RunParts(
+      *crew, 2, kParts,
+      [&](int, int slot) {
+        if (slot == 0 || begun.exchange(true)) {
+          while (!begun.load()) std::this_thread::yield();
+          return;
+        }
+        // Until the caller sleeps: its clock stands still. That may take its parts first.
+        const int64_t begin_ns = clock.NowNs();
+        for (int64_t before_ns = begin_ns; waited_ns == 0 || clock.NowNs() != before_ns;) {
+          before_ns = clock.NowNs();
+          real.SleepNs(20'000'000);
+          waited_ns = clock.NowNs() - begin_ns;
+        }
+      },
+      /*expected_ns=*/kParts * 40'000);
+  EXPECT_LT(waited_ns, 2 * (ThreadPool::kSpinNs + 40'000));
 }
 
 std::atomic<int> yields{0};
@@ -209,20 +297,7 @@ TEST(Crew, AThreadThatWasStoppedWithinAPartGivesWayBetweenParts) {
     return yields.load();
   };
   EXPECT_EQ(work(), 0);
-  std::atomic<bool> begun{false};
-  RunParts(
-      *crew, 2, 1,
-      [&](int, int slot) {
-        if (slot == 0) {
-          while (!begun.load()) std::this_thread::yield();
-          return;
-        }
-        const int looks = clock.looks();
-        begun.store(true);
-        while (clock.looks() < looks + 3) std::this_thread::yield();
-        clock.SleepNs(1'000'000);
-      },
-      10'000);
+  LetWait(*crew, clock, 1'000'000, 10'000);
   EXPECT_EQ(work(), 5) << "each millisecond, parts being 0.3";
   EXPECT_EQ(crew->width(), 2);
   clock.SleepNs(1'000'000'000);

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string>
 
-#include "base/core/cpu.h"
 #include "runtime/context.h"
 #include "runtime/executable.h"
 #include "runtime/package.h"
@@ -62,15 +61,16 @@ TEST(PackageVariants, ComeBackAsTheyWere) {
 TEST(PackageVariants, TheBestThatTheHostRunsIsTaken) {
   const TestModel model = MakeTestModel();
   const Variants variants = {For(model, kNarrow), For(model, kWide)};
-  EXPECT_EQ(*ChooseVariant(variants, Any), 1U);
-  EXPECT_EQ(*ChooseVariant(variants, Narrow), 0U);
-  const auto none = ChooseVariant(variants, None);
+  EXPECT_EQ(*ChooseVariant(variants, 1, Any), 1U);
+  EXPECT_EQ(*ChooseVariant(variants, 1, Narrow), 0U);
+  const auto none = ChooseVariant(variants, 1, None);
   EXPECT_EQ(none.status().code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(none.status().message(), "no cpu:avx2,threads=1; no cpu:avx512,threads=1");
   // More threads than there are cores are no gain.
-  const std::string many = "cpu:avx512,threads=" + std::to_string(UsableCores() + 1);
-  EXPECT_EQ(*ChooseVariant({For(model, many), For(model, kNarrow)}, Any), 1U);
-  EXPECT_EQ(*ChooseVariant({For(model, many)}, Any), 0U);
+  const Variants both = {For(model, "cpu:avx512,threads=6"), For(model, kNarrow)};
+  EXPECT_EQ(*ChooseVariant(both, 5, Any), 1U);
+  EXPECT_EQ(*ChooseVariant(both, 6, Any), 0U);
+  EXPECT_EQ(*ChooseVariant({both[0]}, 5, Any), 0U);
 }
 
 TEST(PackageVariants, TheLoaderSaysWhichItRunsAndItComputes) {

@@ -10,6 +10,8 @@
 #include "base/core/random.h"
 #include "base/versions.h"
 
+extern "C" void hone_context_options_init(void* options);
+
 namespace hone::runtime::testing {
 namespace {
 
@@ -208,6 +210,8 @@ TestOutputs EmptyOutputs() {
   outputs.places.resize(kRows * kTop);
   return outputs;
 }
+
+void FillOlderContextOptions(void* options) { ::hone_context_options_init(options); }
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

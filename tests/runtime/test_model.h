@@ -70,6 +70,10 @@ TestOutputs Expected(const TestInputs& inputs);
 /// Outputs of the right sizes.
 TestOutputs EmptyOutputs();
 
+/// What programs call that were built before the header's inline hone_context_options_init: the
+/// symbol of that name, which a file that has the header may find in itself.
+void FillOlderContextOptions(void* options);
+
 /// Whole file, or a test failure.
 std::string ReadFile(const std::string& path);
 

@@ -157,6 +157,8 @@ def check_hidden_inputs(tree):
                         yield f"{path}:{number}: {what} outside base: {line.strip()}"
             if re.search(rules.ENVIRONMENT, code) and not re.match(rules.MAY_READ_ENVIRONMENT, path):
                 yield f"{path}:{number}: environment variable below main: {line.strip()}"
+            if re.search(rules.CONTROL_GROUP, code) and re.match(rules.MAY_NOT_READ_CONTROL_GROUP, path):
+                yield f"{path}:{number}: a control group's files below the C API: {line.strip()}"
 
 
 def check_sizes(tree):

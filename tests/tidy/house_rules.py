@@ -65,6 +65,9 @@ BANNED_CALLS = [
     (r"\bv?[sf]?scanf\s*\(", "scanf, which takes less than it was given without a word; use Words of base/core/words.h"),
 ]
 ENVIRONMENT = r"\b(secure_)?getenv\s*\(|\bsetenv\s*\(|\bputenv\s*\("
+# The sandboxed runner has the runtime in it, and neither of these files.
+CONTROL_GROUP = r"\b(UsableCores|CgroupCpuLimit)\s*\("
+MAY_NOT_READ_CONTROL_GROUP = r"runtime/(?!c_api\.cc)"
 MAY_READ_ENVIRONMENT = r"client/|runtime/c_api\.cc|(server|worker|measure)/\w*main\.cc|tests/"
 MAY_KEEP_TIME = r"base/|tests/base/"
 

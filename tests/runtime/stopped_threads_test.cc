@@ -1,0 +1,239 @@
+// What else may happen while a thread of a pool stands still, at each point where one may: fork,
+// the process's end, memory that is refused for another thread.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <immintrin.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "base/core/clock.h"
+#include "runtime/context.h"
+#include "runtime/crew.h"
+#include "tests/runtime/child.h"
+#include "tests/runtime/test_model.h"
+
+namespace hone::runtime::testing {
+namespace {
+
+/// Holds the first worker that gets to a point until told to let it go.
+class Hold final : public LaneObserver {
+ public:
+  explicit Hold(Point point) : point_(point) {}
+  void At(Point point, int slot) override {
+    if (slot == 0 || point != point_) return;
+    held_.store(true);
+    held_.notify_all();
+    open_.wait(false);
+  }
+  void Await() const { held_.wait(false); }
+  void Open() {
+    open_.store(true);
+    open_.notify_all();
+  }
+
+ private:
+  const Point point_;
+  std::atomic<bool> held_{false}, open_{false};
+};
+
+/// A pool of two threads with a job in progress, one of whose threads is held.
+class HeldJob {
+ public:
+  explicit HeldJob(LaneObserver::Point point, int64_t spin_ns = ThreadPool::kSpinNs)
+      : hold_(point),
+        pool_(*ThreadPool::Create({.threads = 2, .spin_ns = spin_ns, .observer = &hold_})),
+        caller_([this] { Run(); }) {
+    hold_.Await();
+  }
+  ~HeldJob() {
+    if (caller_.joinable()) EndWell();
+  }
+
+  /// Lets the thread go; whether each part was done once.
+  bool EndWell() {
+    hold_.Open();
+    caller_.join();
+    for (const std::atomic<int>& part : parts_) {
+      if (part.load() != 1) return false;
+    }
+    return true;
+  }
+  /// The process ends in the midst of it.
+  void LeaveCaller() { caller_.detach(); }
+  const std::shared_ptr<ThreadPool>& pool() const { return pool_; }
+
+ private:
+  void Run() {
+    Crew crew(pool_, 2);
+    const Work::Part part = [](void* self, int number, int slot) {
+      HeldJob& job = *static_cast<HeldJob*>(self);
+      job.parts_[static_cast<size_t>(number)].fetch_add(1);
+      if (slot == 0) job.hold_.Await();  // until the other has come that far
+    };
+    crew.Run({.part = part, .context = this, .slots = 2, .parts = 3});
+  }
+
+  Hold hold_;
+  const std::shared_ptr<ThreadPool> pool_;
+  std::array<std::atomic<int>, 6> parts_{};
+  std::thread caller_;
+};
+
+constexpr LaneObserver::Point kPoints[] = {LaneObserver::Point::kBeforeClaim,
+                                           LaneObserver::Point::kAfterClaim,
+                                           LaneObserver::Point::kAfterPart};
+
+std::unique_ptr<Context> NewContext(const Context::Options& options) {
+  static const std::string bytes = MakeTestPackage("cpu:avx2,threads=3");
+  const auto executable =
+      Executable::OpenMemory(std::as_bytes(std::span(bytes.data(), bytes.size())), {});
+  if (!executable.ok()) return nullptr;
+  auto context = Context::Create(*executable, options);
+  return context.ok() ? *std::move(context) : nullptr;
+}
+
+bool RunsWell(Context& context) {
+  const TestInputs inputs = MakeInputs(8);
+  TestOutputs outputs = EmptyOutputs();
+  const InputBuffer in[] = {{inputs.x.data(), inputs.x.size() * 4},
+                            {inputs.ids.data(), inputs.ids.size() * 8}};
+  const OutputBuffer out[] = {{outputs.z.data(), outputs.z.size() * 4},
+                              {outputs.last.data(), outputs.last.size() * 4},
+                              {outputs.top.data(), outputs.top.size() * 4},
+                              {outputs.places.data(), outputs.places.size() * 8}};
+  return context.Run(in, out).ok() && outputs == Expected(inputs);
+}
+
+#if !defined(__SANITIZE_THREAD__)  // which takes a child's threads for those of its parent
+TEST(StoppedThreads, AChildRunsWhatWasLoadedBeforeAndTheParentGoesOn) {
+  for (const LaneObserver::Point point : kPoints) {
+    HeldJob job(point);
+    const auto context = NewContext({.threads = 2, .pool = job.pool()});
+    ASSERT_NE(context, nullptr);
+    EXPECT_EQ(InChild([&] {
+                if (!RunsWell(*context)) return 1;
+                const auto another = NewContext({.threads = 2});
+                return another != nullptr && RunsWell(*another) && RunsWell(*context) ? 7 : 2;
+              }),
+              7);
+    EXPECT_TRUE(job.EndWell());
+    EXPECT_TRUE(RunsWell(*context));
+  }
+}
+#endif
+
+TEST(StoppedThreads, TheProcessMayEnd) {
+  for (const LaneObserver::Point point : kPoints) {
+    EXPECT_EQ(InChild([&] {
+                HeldJob job(point);
+                job.LeaveCaller();
+                std::exit(7);
+                return 1;
+              }),
+              7);
+  }
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(StoppedThreads, MemoryForAnotherMayBeRefused) {
+  for (const LaneObserver::Point point : kPoints) {
+    EXPECT_EQ(InChild([&] {
+                HeldJob job(point);
+                const auto context = NewContext({.threads = 2, .pool = job.pool()});
+                int64_t pages = 0;
+                std::ifstream("/proc/self/statm") >> pages;
+                rlimit limit{};
+                if (::getrlimit(RLIMIT_AS, &limit) != 0) return 1;
+                const rlimit before = limit;
+                limit.rlim_cur =
+                    static_cast<rlim_t>(pages * ::sysconf(_SC_PAGESIZE)) + (rlim_t{64} << 20);
+                if (::setrlimit(RLIMIT_AS, &limit) != 0) return 2;
+                if (job.pool()->Grow(512).code() != StatusCode::kResourceExhausted) return 3;
+                if (!job.EndWell() || !RunsWell(*context)) return 4;
+                if (::setrlimit(RLIMIT_AS, &before) != 0) return 5;
+                return RunsWell(*context) ? 7 : 6;
+              }),
+              7);
+  }
+}
+#endif
+
+TEST(StoppedThreads, ContextsOfOnePoolShareOneInAChildToo) {
+  auto pool = ThreadPool::Create({.threads = 3});
+  ASSERT_TRUE(pool.ok());
+  const auto a = NewContext({.threads = 3, .pool = *pool}),
+             b = NewContext({.threads = 3, .pool = *pool});
+  EXPECT_EQ(InChild([&] {
+              if (!RunsWell(*a) || !RunsWell(*b)) return 1;
+              return ThreadsOfThisProcess() == 3 ? 7 : 2;
+            }),
+            7);
+}
+
+TEST(StoppedThreads, ThreadsOfAChildSpinForAsLong) {
+  auto pool = ThreadPool::Create({.threads = 2, .spin_ns = 1'000'000'000});
+  ASSERT_TRUE(pool.ok());
+  const auto context = NewContext({.threads = 2, .pool = *pool});
+  EXPECT_EQ(InChild([&] {
+              if (!RunsWell(*context)) return 1;
+              const auto used_us = [] {
+                rusage used{};
+                ::getrusage(RUSAGE_SELF, &used);
+                return 1'000'000 * (used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                       used.ru_utime.tv_usec + used.ru_stime.tv_usec;
+              };
+              const int64_t before_us = used_us();
+              const SystemMonotonicClock clock;
+              for (int i = 0; i < 40 && used_us() - before_us < 5'000; ++i)
+                clock.SleepNs(20'000'000);
+              return used_us() - before_us >= 5'000 ? 7 : 2;
+            }),
+            7);
+}
+
+// Not of a thread that is stopped, but of threads of others: what they round like is theirs.
+TEST(Executor, ItsThreadsMayRoundAsTheyLike) {
+  constexpr unsigned kOdd = 0x1f80 | 0x6000 | 0x8040;  // towards zero, denormals flushed
+  std::atomic<int> changed{0};
+  const Executor executor{
+      .parallel_for =
+          [](void* self, int32_t n, void (*body)(void*, int32_t), void* context) {
+            for (int32_t i = 0; i < n; ++i) {
+              std::thread([=] {
+                _mm_setcsr(kOdd);
+                body(context, i);
+                if ((_mm_getcsr() & 0xffc0) != kOdd)
+                  static_cast<std::atomic<int>*>(self)->fetch_add(1);
+              }).join();
+            }
+          },
+      .self = &changed};
+  const auto context = NewContext({.threads = 3, .executor = executor}),
+             alone = NewContext({.threads = 1});
+  TestInputs inputs = MakeInputs(1);
+  for (float& x : inputs.x) x = x / 3 + 1e-40F;
+  const InputBuffer in[] = {{inputs.x.data(), inputs.x.size() * 4},
+                            {inputs.ids.data(), inputs.ids.size() * 8}};
+  TestOutputs lent = EmptyOutputs(), expected = EmptyOutputs();
+  for (const auto& [runs, outputs] : {std::pair(context.get(), &lent), {alone.get(), &expected}}) {
+    const OutputBuffer out[] = {{outputs->z.data(), outputs->z.size() * 4},
+                                {outputs->last.data(), outputs->last.size() * 4},
+                                {outputs->top.data(), outputs->top.size() * 4},
+                                {outputs->places.data(), outputs->places.size() * 8}};
+    ASSERT_TRUE(runs->Run(in, out).ok());
+  }
+  EXPECT_EQ(lent, expected);
+  EXPECT_EQ(changed.load(), 0);
+}
+
+}  // namespace
+}  // namespace hone::runtime::testing
