@@ -78,9 +78,8 @@ const std::vector<llvm::Value*>& FunctionEmitter::Fetched(
 
 const std::vector<llvm::Value*>& FunctionEmitter::Matrices(int buffer, const Affine& row, int count,
                                                            bool turned) {
-  return Fetched(buffer, row, count, [&] {
-    return function_->FetchMatrices(Pointer(buffer, row), count, turned);
-  });
+  return Fetched(buffer, row, count,
+                 [&] { return function_->FetchMatrices(Pointer(buffer, row), count, turned); });
 }
 
 const std::vector<llvm::Value*>& FunctionEmitter::LaneBytes(const ir::MmaLoop& mma, bool of_first,
@@ -95,9 +94,9 @@ const std::vector<llvm::Value*>& FunctionEmitter::LaneBytes(const ir::MmaLoop& m
     const Expr own = FloorMod(lane, 4) * kWordBytes + (place.term + term);
     if (of_first) return Placed(load, {{mma.row, ir::Int(place.row / 8)}, {mma.term, own}});
     const Expr column = FloorDiv(lane, 4);
-    return Placed(load, {{thread_x_, FloorDiv(column, 2)},
-                         {mma.column, FloorMod(column, 2)},
-                         {mma.term, own}});
+    return Placed(
+        load,
+        {{thread_x_, FloorDiv(column, 2)}, {mma.column, FloorMod(column, 2)}, {mma.term, own}});
   };
   const int count = of_first ? 4 : 2;
   return Fetched(load->id, at(0), count, [&] {

@@ -61,7 +61,7 @@ std::optional<MmaLoop> FindMma(const StmtNode& loop) {
   return apart ? std::optional(mma) : std::nullopt;
 }
 
-// A word of a lane is 4 bytes of a row or column: neighbouring terms. Of the words those of upper
+// A word of a lane is 4 bytes of a row or column: neighbouring terms. Words of upper
 // and lower rows alternate, and then come those of the second half of the terms.
 MmaPlace FirstPlace(int64_t lane, int64_t element, int64_t terms) {
   const int64_t word = terms / 8;  // elements of one

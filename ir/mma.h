@@ -24,9 +24,10 @@ inline constexpr int64_t kMmaRowHalves = 2, kMmaColumnPair = 2;
 ///     mma r < 2: for c < 2: for k < 16·n:
 ///       sums[…] sum= f32(first[…]) * f32(second[…])
 /// `first` depends on r and k, `second` on c and k; both lie in shared memory and are f16, or both
-/// bf16. Of bytes, signed or not, it is i32 that is summed and wraps, and k < 32·n. The thread is lane `thread number mod 32` of its warp. Its row 0 is number lane div 4 of
-/// 16, its row 1 eight further; its columns are 2·(lane mod 4) and the next one of 8. All lanes of
-/// the warp come to it, and each may read what belongs to the others.
+/// bf16. Bytes, signed or not, are summed in i32, which wraps, and k < 32·n. The thread is
+/// lane `thread number mod 32` of its warp. Its row 0 is number lane div 4 of 16, its row 1 eight
+/// further; its columns are 2·(lane mod 4) and the next one of 8. All lanes of the warp come to it,
+/// and each may read what belongs to the others.
 struct MmaLoop {
   const StmtNode* store = nullptr;       ///< the only statement
   int row = -1, column = -1, term = -1;  ///< variables

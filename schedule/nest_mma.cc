@@ -21,8 +21,8 @@ struct Strides {
 };
 
 /// For a factor whose rows (or columns) are counted by `loop` and by `lane`, an expression of the
-/// thread's number; nothing where it depends on that otherwise. `width`: elements of 16 bytes, a row
-/// of a matrix as the machine fetches it.
+/// thread's number; nothing where it depends on that otherwise. `width`: elements of 16 bytes, a
+/// row of a matrix as the machine fetches it.
 std::optional<Strides> StridesOf(const Expr& index, int loop, const Expr& lane, int thread,
                                  const ir::MmaLoop& mma, int64_t width,
                                  const ir::VarRanges& ranges) {

@@ -21,8 +21,7 @@ constexpr size_t kWarpsY = 0, kRows = 1, kWarpsX = 2, kColumns = 3, kDepth = 4, 
 constexpr int64_t kMostSums = 128;
 
 WarpTile TileOf(const Values& v, const ProductAxes& axes) {
-  return {v[kWarpsY], v[kRows],   v[kWarpsX],       v[kColumns],
-          v[kDepth],  v[kStages], axes.number_bytes};
+  return {v[kWarpsY], v[kRows], v[kWarpsX], v[kColumns], v[kDepth], v[kStages], axes.number_bytes};
 }
 
 Values ValuesOf(const WarpTile& t, int64_t parts) {
@@ -113,7 +112,7 @@ std::optional<Sketch> MmaSketch(const ir::Workload& workload, const ir::Target& 
   for (const WarpTile& t : WarpTiles())
     tiles.rows.push_back({t.warps_y, t.rows, t.warps_x, t.columns});
   DecisionTable depths{"warp_depth", {"warp_depth"}, {}};
-  // Of so many bytes of a row.
+  // So many bytes of a row.
   for (const int64_t bytes : {32, 64, 128}) {
     const int64_t depth = bytes / form->axes.number_bytes;
     if (form->axes.depth % depth == 0) depths.rows.push_back({depth});

@@ -45,8 +45,8 @@ struct Factor {
 Factor FactorOf(const ir::Workload& workload, const Expr& e) {
   Factor factor{.value = Unconverted(e)};
   const ir::DType dtype = factor.value->dtype;
-  factor.plain = dtype == ir::DType::kF32 || dtype == ir::DType::kF16 || dtype == ir::DType::kBF16 ||
-                 IsByte(dtype);
+  factor.plain = dtype == ir::DType::kF32 || dtype == ir::DType::kF16 ||
+                 dtype == ir::DType::kBF16 || IsByte(dtype);
   ir::Visit(factor.value, [&](const ir::ExprNode& node) {
     if (node.kind != ExprKind::kLoad) return;
     if (workload.tensors[node.id].kind != ir::TensorKind::kImmediate)
@@ -56,7 +56,8 @@ Factor FactorOf(const ir::Workload& workload, const Expr& e) {
   return factor;
 }
 
-/// Both factors of a sum of products in f32, or in i32 of bytes, the one that moves along the last axis second.
+/// Both factors of a sum of products in f32, or in i32 of bytes, the one that moves along the last
+/// axis second.
 struct Factors {
   Factor first, second;
   int first_tensor = -1, second_tensor = -1;  ///< read by this factor alone

@@ -16,9 +16,9 @@ namespace hone::schedule {
 namespace {
 
 constexpr int64_t kLeastRows = 16, kLeastColumns = 16;
-/// Bytes that a thread copies, of a row of a matrix, and of the gap between rows of a slice. With it
-/// the rows of a matrix begin at different multiples of four banks, since a row of a slice is an odd
-/// number of chunks.
+/// Bytes that a thread copies, of a row of a matrix, and of the gap between rows of a slice. With
+/// it the rows of a matrix begin at different multiples of four banks, since a row of a slice is an
+/// odd number of chunks.
 constexpr int64_t kChunkBytes = 16;
 /// Sticks out of a result further than this: some of its points would be conditions.
 constexpr int64_t kMostOutside = 64;

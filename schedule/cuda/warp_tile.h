@@ -10,17 +10,17 @@
 #include "schedule/cuda/product.h"
 #include "schedule/trace_writer.h"
 
-// A sum of products of f16, bf16 or bytes on a grid: a block of warps makes a tile of the result by tensor
-// cores (tensorize(LOOP, mma)); slices of both factors come through shared memory, from where the
-// lanes of a warp fetch matrices.
+// A sum of products of f16, bf16 or bytes on a grid: a block of warps makes a tile of the result by
+// tensor cores (tensorize(LOOP, mma)); slices of both factors come through shared memory, from
+// where the lanes of a warp fetch matrices.
 namespace hone::schedule {
 
 /// The numbers of a tile. A warp has `rows` times 16 rows and `columns` times 8 columns that lie
 /// together.
 struct WarpTile {
   int64_t warps_y = 2, rows = 4, warps_x = 2, columns = 8;
-  int64_t depth = 32;  ///< iterations of a slice, a multiple of 16, of bytes of 32
-  int64_t stages = 1;  ///< slices that exist at once, later ones on their way
+  int64_t depth = 32;        ///< iterations of a slice, a multiple of 16, of bytes of 32
+  int64_t stages = 1;        ///< slices that exist at once, later ones on their way
   int64_t number_bytes = 2;  ///< of a factor: f16 and bf16, or bytes
 
   int64_t block_rows() const { return warps_y * rows * 16; }

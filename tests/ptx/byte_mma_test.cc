@@ -51,8 +51,8 @@ struct Product {
         second, b, transposed_second ? fmt::format("{},{}", n, k) : fmt::format("{},{}", k, n),
         constant ? "constant" : "input " + RangeOf(second));
     if (follows) text += fmt::format("x2: f32[{0}] constant\nx3: i32[{0}] constant\n", n);
-    text += fmt::format("s0: i32[{}{},{}]{} = sum[r0:{}] (i32(x0[{}{}]) * i32(x1[{}{}]))\n", b, m, n,
-                        follows ? "" : " output", k, lead,
+    text += fmt::format("s0: i32[{}{},{}]{} = sum[r0:{}] (i32(x0[{}{}]) * i32(x1[{}{}]))\n", b, m,
+                        n, follows ? "" : " output", k, lead,
                         transposed_first ? "r0, " + row : row + ", r0", lead,
                         transposed_second ? column + ", r0" : "r0, " + column);
     if (follows) {
@@ -226,11 +226,14 @@ std::string DefaultOf(const std::string& text, const char* chip, std::string* co
 TEST(ByteMmaTest, WeightsAreLaidOutAlongTheSum) {
   for (const bool transposed : {false, true}) {
     std::string code;
-    const std::string trace =
-        DefaultOf(Product{.rows = 50, .columns = 40, .depth = 128, .transposed_second = transposed,
-                          .constant = true, .follows = true}
-                      .Text(),
-                  "sm_80", &code);
+    const std::string trace = DefaultOf(Product{.rows = 50,
+                                                .columns = 40,
+                                                .depth = 128,
+                                                .transposed_second = transposed,
+                                                .constant = true,
+                                                .follows = true}
+                                            .Text(),
+                                        "sm_80", &code);
     EXPECT_EQ(trace.find("pack(s0, x1, [i1,i0])") == std::string::npos, transposed) << trace;
     EXPECT_GT(CountOf(code, "mma.sync.aligned.m16n8k32"), 0U);
     EXPECT_EQ(CountOf(code, "ld.shared"), 0U) << code;
@@ -259,8 +262,7 @@ TEST(ByteMmaTest, ConvolutionsOfImagesWithTheirZeroPoint) {
         if (in * window * window < 16) continue;
         SCOPED_TRACE(fmt::format("{} channels, {} x {}, {}", in, window, window, zero_point));
         std::string code;
-        const std::string trace =
-            DefaultOf(Convolution(in, window, zero_point), "sm_80", &code);
+        const std::string trace = DefaultOf(Convolution(in, window, zero_point), "sm_80", &code);
         EXPECT_GT(CountOf(code, "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"), 0U) << trace;
         // Whole rows of 16 bytes are copied where channels come by so many.
         const bool rows = in % 16 == 0 && window > 1 && !zero_point;

@@ -33,12 +33,12 @@ std::string CheckLdmatrix(const Instruction& in) {
 std::string CheckMma(const Instruction& in) {
   const std::vector<std::string>& p = in.parts;
   const auto byte = [](const std::string& type) { return type == "s8" || type == "u8"; };
-  const bool form = p.size() == 9 && p[0] == "sync" && p[1] == "aligned" && p[3] == "row" &&
-                    p[4] == "col";
+  const bool form =
+      p.size() == 9 && p[0] == "sync" && p[1] == "aligned" && p[3] == "row" && p[4] == "col";
   const bool reals = form && p[2] == "m16n8k16" && p[5] == "f32" &&
                      (p[6] == "f16" || p[6] == "bf16") && p[7] == p[6] && p[8] == "f32";
-  const bool bytes = form && p[2] == "m16n8k32" && p[5] == "s32" && byte(p[6]) && byte(p[7]) &&
-                     p[8] == "s32";
+  const bool bytes =
+      form && p[2] == "m16n8k32" && p[5] == "s32" && byte(p[6]) && byte(p[7]) && p[8] == "s32";
   if (!reals && !bytes) {
     return "only mma.sync.aligned.m16n8k16.row.col of f16 or bf16 and f32 and m16n8k32 of u8 or s8 "
            "and s32 are known";

@@ -35,8 +35,8 @@ struct WarpRegisters {
 };
 /// D = A * B + C. Products are exact, the order of a sum is not said: it is made in double.
 void MultiplyAccumulate(bool bf16, WarpRegisters* registers);
-/// The same of bytes, signed (.s8) or not (.u8), in integer_c and integer_d. Without .satfinite sums
-/// wrap.
+/// The same of bytes, signed (.s8) or not (.u8), in integer_c and integer_d. Without .satfinite
+/// sums wrap.
 void MultiplyAccumulateBytes(bool a_signed, bool b_signed, WarpRegisters* registers);
 
 }  // namespace hone::ptx

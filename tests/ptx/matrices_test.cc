@@ -244,9 +244,10 @@ TEST(PtxMatricesTest, MultipliesBytesThatItFetches) {
         "cvt.u64.u32 %rd11, %r25;\nadd.s64 %rd12, %rd6, %rd11;\n"
         "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r6, %r7}, [%rd12+512];\n"
         "mov.b32 %r30, 2147483647;\n" +
-        fmt::format("mma.sync.aligned.m16n8k32.row.col.s32.{}.s32 {{%r10, %r11, %r12, %r13}}, "
-                    "{{%r2, %r3, %r4, %r5}}, {{%r6, %r7}}, {{%r30, %r30, %r30, %r30}};\n",
-                    types) +
+        fmt::format(
+            "mma.sync.aligned.m16n8k32.row.col.s32.{}.s32 {{%r10, %r11, %r12, %r13}}, "
+            "{{%r2, %r3, %r4, %r5}}, {{%r6, %r7}}, {{%r30, %r30, %r30, %r30}};\n",
+            types) +
         StoreWords(4);
     const Outcome ran = RunBody(body, tile);
     ASSERT_EQ(ran.error, "");
