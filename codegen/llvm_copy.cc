@@ -21,7 +21,8 @@ bool FunctionEmitter::EmitCopy(const ir::StmtNode& node, const Affine& index) {
     load = load->args[1];
   }
   const DType dtype = load->dtype;
-  const bool known = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+  const bool known = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16 ||
+                     dtype == DType::kI8 || dtype == DType::kU8;
   if (load->kind != ExprKind::kLoad || !known || mask_ != nullptr || guard_ != nullptr ||
       Of(buffer).dtype != dtype || Of(buffer).scope != ir::Scope::kShared ||
       Of(load->id).scope != ir::Scope::kArgument || Of(load->id).dtype != dtype)

@@ -116,7 +116,11 @@ class FunctionEmitter : private OpaqueSource {
   // llvm_warp.cc
   void EmitLanes(const ir::StmtNode& node);
   void EmitMma(const ir::StmtNode& node);
+  const std::vector<llvm::Value*>& Fetched(int buffer, const Affine& row, int count,
+                                           const std::function<std::vector<llvm::Value*>()>& fetch);
   const std::vector<llvm::Value*>& Matrices(int buffer, const Affine& row, int count, bool turned);
+  /// A lane's words of a factor of bytes whose terms lie apart, from this term on.
+  const std::vector<llvm::Value*>& LaneBytes(const ir::MmaLoop& mma, bool of_first, int64_t term);
   /// The index of a load where variables have these values.
   Affine Placed(const ir::Expr& load, const std::vector<std::pair<int, ir::Expr>>& values);
   void RunMma(const ir::MmaLoop& mma);

@@ -108,8 +108,8 @@ class PhaseFunction {
   /// to do.
   virtual void CommitCopies() {}
   virtual void AwaitCopies(int64_t /*groups*/) {}
-  /// Whether warps of 32 threads multiply matrices of f16 and of bf16, which they fetch from shared
-  /// memory together.
+  /// Whether warps of 32 threads multiply matrices of f16, of bf16 and of bytes, which they fetch
+  /// from shared memory together.
   virtual bool has_mma() const { return false; }
   /// `count` (2 or 4) matrices of 8 by 8 numbers of 16 bits, an i32 of two numbers of each for
   /// every lane; lane l gives the address of row l mod 8 of matrix l div 8, 16 bytes. Lane l has
@@ -118,9 +118,10 @@ class PhaseFunction {
                                                   bool /*turned*/) {
     return {};
   }
-  /// The four sums of each lane plus the product of 16 by 16 and 16 by 8 numbers, of which the lane
-  /// has four and two words (ir/mma.h).
-  virtual std::vector<llvm::Value*> MultiplyMatrices(ir::DType /*dtype*/,
+  /// The four sums of each lane plus the product of 16 by 16 and 16 by 8 numbers, or of 16 by 32
+  /// and 32 by 8 bytes, of which the lane has four and two words (ir/mma.h).
+  virtual std::vector<llvm::Value*> MultiplyMatrices(ir::DType /*first_dtype*/,
+                                                     ir::DType /*second_dtype*/,
                                                      const std::vector<llvm::Value*>& /*first*/,
                                                      const std::vector<llvm::Value*>& /*second*/,
                                                      const std::vector<llvm::Value*>& /*sums*/) {

@@ -345,11 +345,11 @@ class LoopNestRunner : public ExprEvaluator {
         *mma, group,
         [&](LoopMachine& lane, const LaneElement& at) {
           machine_ = &lane;
-          return ValueOf(ReadAt(at.buffer, EvaluateIndex(*at.index, at.vars))).f;
+          return ValueOf(ReadAt(at.buffer, EvaluateIndex(*at.index, at.vars)));
         },
-        [&](LoopMachine& lane, const LaneElement& at, double value) {
+        [&](LoopMachine& lane, const LaneElement& at, const Value& sum) {
           machine_ = &lane;
-          WriteAt(at.buffer, EvaluateIndex(*at.index, at.vars), DType::kF32, {.f = value});
+          WriteAt(at.buffer, EvaluateIndex(*at.index, at.vars), mma->sum_dtype(), sum);
         });
   }
 

@@ -7,6 +7,7 @@
 
 #include "ir/loop_machine.h"
 #include "ir/mma.h"
+#include "ir/value.h"
 
 namespace hone::ir {
 
@@ -17,8 +18,8 @@ struct LaneElement {
   std::vector<int64_t> vars;
 };
 /// What one of the lanes reads or writes.
-using ReadOfLane = std::function<double(LoopMachine&, const LaneElement&)>;
-using WriteOfLane = std::function<void(LoopMachine&, const LaneElement&, double)>;
+using ReadOfLane = std::function<Value(LoopMachine&, const LaneElement&)>;
+using WriteOfLane = std::function<void(LoopMachine&, const LaneElement&, const Value&)>;
 
 /// An mma as the lanes of a warp do it: each fetches the elements of both factors that the
 /// instruction wants of it, which stand in other lanes' rows and columns, and adds to its own sums.

@@ -164,22 +164,22 @@ class NvptxFunction : public PhaseFunction {
     return Elements(b_.CreateIntrinsic(turned ? across : straight, {row->getType()}, {row}), count);
   }
 
-  std::vector<llvm::Value*> MultiplyMatrices(ir::DType dtype,
+  std::vector<llvm::Value*> MultiplyMatrices(ir::DType first_dtype, ir::DType second_dtype,
                                              const std::vector<llvm::Value*>& first,
                                              const std::vector<llvm::Value*>& second,
                                              const std::vector<llvm::Value*>& sums) override {
-    const bool bf16 = dtype == ir::DType::kBF16;
+    const bool f16 = first_dtype == ir::DType::kF16;
     std::vector<llvm::Value*> arguments;
     for (const auto* words : {&first, &second}) {
       for (llvm::Value* word : *words) {
         auto* const pair = llvm::FixedVectorType::get(b_.getHalfTy(), 2);
-        arguments.push_back(bf16 ? word : b_.CreateBitCast(word, pair));
+        arguments.push_back(f16 ? b_.CreateBitCast(word, pair) : word);
       }
     }
     arguments.insert(arguments.end(), sums.begin(), sums.end());
-    const llvm::Intrinsic::ID id = bf16 ? llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16
-                                        : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32;
-    return Elements(b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>(), arguments), 4);
+    return Elements(b_.CreateIntrinsic(ProductOf(first_dtype, second_dtype),
+                                       llvm::ArrayRef<llvm::Type*>(), arguments),
+                    4);
   }
 
   // Threads hide what a fetch takes.
@@ -201,6 +201,19 @@ class NvptxFunction : public PhaseFunction {
   }
 
  private:
+  static llvm::Intrinsic::ID ProductOf(ir::DType first, ir::DType second) {
+    using namespace llvm::Intrinsic;  // NOLINT: names as long as the lines
+    const bool signed_second = second == ir::DType::kI8;
+    switch (first) {
+      case ir::DType::kF16: return nvvm_mma_m16n8k16_row_col_f32_f32;
+      case ir::DType::kBF16: return nvvm_mma_m16n8k16_row_col_bf16;
+      case ir::DType::kI8:
+        return signed_second ? nvvm_mma_m16n8k32_row_col_s8 : nvvm_mma_m16n8k32_row_col_s8_u8;
+      default:
+        return signed_second ? nvvm_mma_m16n8k32_row_col_u8_s8 : nvvm_mma_m16n8k32_row_col_u8;
+    }
+  }
+
   std::vector<llvm::Value*> Elements(llvm::Value* all, int count) {
     std::vector<llvm::Value*> elements;
     for (int k = 0; k < count; ++k)

@@ -38,17 +38,21 @@ double LeastOperations(const ir::Expr& e) {
   return count;
 }
 
-/// Whether tensor cores may make the sum.
-bool SumsNarrowProducts(const ir::Stage& stage) {
+/// The bytes of a factor where tensor cores may make the sum, 2 or 1; 4: they may not.
+int64_t NumberBytes(const ir::Stage& stage) {
   const ir::Expr& body = stage.body[0];
   if (stage.combiner != ir::Combiner::kSum || body->kind != ir::ExprKind::kBinary ||
       body->binary() != ir::BinaryOp::kMul)
-    return false;
-  return std::ranges::all_of(body->args, [](const ir::Expr& factor) {
-    if (factor->kind != ir::ExprKind::kCast) return false;
-    const ir::DType dtype = factor->args[0]->dtype;
-    return dtype == ir::DType::kF16 || dtype == ir::DType::kBF16;
-  });
+    return 4;
+  const auto all = [&](ir::DType one, ir::DType other) {
+    return std::ranges::all_of(body->args, [&](const ir::Expr& factor) {
+      if (factor->kind != ir::ExprKind::kCast) return false;
+      const ir::DType dtype = factor->args[0]->dtype;
+      return dtype == one || dtype == other;
+    });
+  };
+  if (body->dtype == ir::DType::kI32 && all(ir::DType::kI8, ir::DType::kU8)) return 1;
+  return all(ir::DType::kF16, ir::DType::kBF16) ? 2 : 4;
 }
 
 /// Adds the bytes that the loads of a body read when it is evaluated so often.
@@ -82,7 +86,7 @@ class CudaFeatures final : public CandidateFeatures {
         std::min(1.0, ResidentBlocks(card_, most) * most.threads / card_.most_threads);
     const float values[] = {log(operations_ / 2),
                             log(most.flop),
-                            log(most.tensor_flop),
+                            log(most.tensor_flop + most.byte_op),
                             log(most.blocks),
                             log(Waves(card_, most)),
                             log(most.registers),
@@ -127,7 +131,7 @@ class CudaFeatures final : public CandidateFeatures {
   /// What a roofline says: arithmetic at the card's rate, each byte moved once.
   void FindLeast(const ir::Workload& workload) {
     std::vector<double> read(workload.tensors.size(), 0);
-    double narrow = 0, wide = 0;
+    double narrow = 0, bytes_only = 0, wide = 0;
     for (const ir::Stage& stage : workload.stages) {
       double points = 1;
       double operations =
@@ -139,7 +143,8 @@ class CudaFeatures final : public CandidateFeatures {
         AddLoads(workload, body, points, read);
       }
       operations_ += points * operations;
-      (SumsNarrowProducts(stage) ? narrow : wide) += points * operations;
+      const int64_t factor = NumberBytes(stage);
+      (factor == 1 ? bytes_only : factor == 2 ? narrow : wide) += points * operations;
     }
     double bytes = 0;
     for (size_t i = 0; i < workload.tensors.size(); ++i) {
@@ -149,8 +154,9 @@ class CudaFeatures final : public CandidateFeatures {
           tensor.kind == ir::TensorKind::kInput || tensor.kind == ir::TensorKind::kConstant;
       if (given || tensor.output) bytes += given ? std::min(all, read[i]) : all;
     }
-    bound_seconds_ = std::max(wide / card_.flop_per_second + narrow / card_.tensor_flop_per_second,
-                              bytes / card_.memory_bytes_per_second);
+    const double arithmetic = wide / card_.flop_per_second + narrow / card_.tensor_flop_per_second +
+                              bytes_only / card_.byte_op_per_second;
+    bound_seconds_ = std::max(arithmetic, bytes / card_.memory_bytes_per_second);
   }
 
   /// The launches of Sketches that leave all Stages to a grid.
@@ -271,7 +277,8 @@ class CudaFeatures final : public CandidateFeatures {
                                        value("warps_x"),
                                        value("warp_columns"),
                                        schedule::WarpSliceDepth(launch.axes(), value("warp_depth")),
-                                       stages};
+                                       stages,
+                                       launch.axes().number_bytes};
       if (tile.Misfit(launch.axes()).empty()) return launch.Of(tile);
     }
     if (tiles.cores[i]) return launch.Of(*tiles.cores[i]);

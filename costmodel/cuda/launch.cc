@@ -33,9 +33,10 @@ double CyclesPerSecond(const ir::CudaTarget& card) {
 
 // From 9.0 on only wgmma and its successors keep tensor cores busy: mma.sync reaches about 63 % of
 // that on an H100 (Luo et al.).
-double TensorRate(const ir::CudaTarget& card) {
+double TensorRate(const ir::CudaTarget& card, int64_t number_bytes) {
   constexpr double kOfOlderInstructions = 0.63;
-  return card.tensor_flop_per_second * (card.capability >= 90 ? kOfOlderInstructions : 1);
+  const double most = number_bytes == 1 ? card.byte_op_per_second : card.tensor_flop_per_second;
+  return most * (card.capability >= 90 ? kOfOlderInstructions : 1);
 }
 
 double ResidentBlocks(const ir::CudaTarget& card, const CudaLaunch& launch) {
@@ -63,9 +64,10 @@ double LaunchSeconds(const ir::CudaTarget& card, const CudaLaunch& launch) {
     return std::min(1.0, active * launch.bytes_in_flight * cycles / (kMemoryLatency * rate));
   };
   const double l2_rate = kL2OverMemory * card.memory_bytes_per_second;
-  const std::array<double, 7> parts = {
+  const std::array<double, 8> parts = {
       uneven * launch.flop / card.flop_per_second,
       launch.tensor_flop > 0 ? uneven * launch.tensor_flop / TensorRate(card) : 0,
+      launch.byte_op > 0 ? uneven * launch.byte_op / TensorRate(card, 1) : 0,
       uneven * launch.instructions / (kSchedulers * processors * cycles),
       uneven * launch.wavefronts / (processors * cycles),
       launch.l2_bytes / (l2_rate * reached(l2_rate)),

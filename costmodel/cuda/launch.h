@@ -18,6 +18,7 @@ struct CudaLaunch {
   double shared_bytes = 0;     ///< of a block
   double flop = 0;             ///< f32 operations, two of a multiply-add
   double tensor_flop = 0;      ///< of tensor cores, f16 or bf16 with sums in f32
+  double byte_op = 0;          ///< of tensor cores, bytes with sums in i32
   double instructions = 0;     ///< of warps
   double wavefronts = 0;       ///< of warps in L1 and shared memory, one a cycle and SM
   double l2_bytes = 0;         ///< in whole sectors
@@ -30,8 +31,9 @@ struct CudaLaunch {
 double ResidentBlocks(const ir::CudaTarget& card, const CudaLaunch& launch);
 /// How often the card is filled with blocks.
 double Waves(const ir::CudaTarget& card, const CudaLaunch& launch);
-/// Operations a second of tensor cores by the instruction that tiles use (mma.sync).
-double TensorRate(const ir::CudaTarget& card);
+/// Operations a second of tensor cores by the instruction that tiles use (mma.sync), of numbers of
+/// two bytes or one.
+double TensorRate(const ir::CudaTarget& card, int64_t number_bytes = 2);
 /// Seconds from the first block's start to the last one's end.
 double LaunchSeconds(const ir::CudaTarget& card, const CudaLaunch& launch);
 

@@ -109,7 +109,7 @@ CudaLaunch TileLaunch::Of(const schedule::BlockTile& tile) const {
     const double each = (ahead && operations == 0 ? 1 : 2) + kOfAnAddress + operations;
     return (whole ? each / 4 : each) / kWarp;
   };
-  const double widened = axes_.narrow ? rows + columns : 0;
+  const double widened = axes_.number_bytes < 4 ? rows + columns : 0;
   launch.instructions = warps * depth * (rows * columns + rows + vectors + widened) +
                         first * brought(axes_.first_by_depth, first_operations_) +
                         second * brought(!axes_.second_by_depth, second_operations_) +

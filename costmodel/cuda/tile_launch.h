@@ -21,7 +21,7 @@ class TileLaunch {
 
  private:
   double SlicePasses(const schedule::BlockTile& tile) const;
-  double element_bytes() const { return axes_.narrow ? 2 : 4; }
+  double element_bytes() const { return static_cast<double>(axes_.number_bytes); }
 
   schedule::ProductAxes axes_;
   double memory_bytes_ = 0;  ///< of all tensors that are read or written, each once

@@ -10,9 +10,9 @@ namespace {
 /// As in tile_launch.cc.
 constexpr double kL2Latency = 260, kMemoryLatency = 600, kBarrier = 40, kSectorBytes = 32;
 constexpr double kOtherRegisters = 48, kMostRegisters = 255, kOfAThread = 20;
-constexpr double kElementBytes = 2, kChunkBytes = 16;
-/// Cycles until a matrix is there; those of a product of 16 by 8 by 16 in a quarter of an A100's
-/// SM, and no more on later cards.
+constexpr double kChunkBytes = 16;
+/// Cycles until a matrix is there; those of a product of 16 by 8 by 16, or 32 of bytes, in a
+/// quarter of an A100's SM, and no more on later cards.
 constexpr double kMatrixLatency = 30, kMmaCycles = 8;
 
 double Parts(double whole, double part) { return std::ceil(whole / part); }
@@ -25,6 +25,7 @@ CudaLaunch TileLaunch::Of(const schedule::WarpTile& tile) const {
   const auto slice = static_cast<double>(tile.depth);
   const auto block_rows = static_cast<double>(tile.block_rows());
   const auto block_columns = static_cast<double>(tile.block_columns());
+  const double bytes = element_bytes(), terms = static_cast<double>(ir::kMmaTermBytes) / bytes;
   CudaLaunch launch;
   launch.threads = static_cast<double>(tile.threads());
   launch.blocks = static_cast<double>(schedule::BlocksOf(axes_, tile));
@@ -34,37 +35,42 @@ CudaLaunch TileLaunch::Of(const schedule::WarpTile& tile) const {
   const double warps = launch.blocks * static_cast<double>(tile.warps());
   // What sticks out of the result is computed all the same.
   const double results = launch.blocks * block_rows * block_columns;
-  launch.tensor_flop = 2 * results * depth;
+  (tile.number_bytes == 1 ? launch.byte_op : launch.tensor_flop) = 2 * results * depth;
   launch.flop = results * operations_;
   const double first = launch.blocks * depth * block_rows;
   const double second = launch.blocks * depth * block_columns;
   const auto wasted = [&](bool by_depth, double length) {
-    return std::max(1.0, kSectorBytes / kElementBytes / (by_depth ? slice : length));
+    return std::max(1.0, kSectorBytes / bytes / (by_depth ? slice : length));
   };
-  launch.l2_bytes = kElementBytes * (first * wasted(axes_.first_by_depth, block_rows) +
-                                     second * wasted(axes_.second_by_depth, block_columns)) +
+  launch.l2_bytes = bytes * (first * wasted(axes_.first_by_depth, block_rows) +
+                             second * wasted(axes_.second_by_depth, block_columns)) +
                     result_bytes_;
   // 16 bytes are an instruction and its address, or two without a pipeline; what is computed on its
   // way goes by elements.
   const bool ahead = tile.stages > 1;
   const auto brought = [&](double operations) {
-    const double chunk = kChunkBytes / kElementBytes;
+    const double chunk = kChunkBytes / bytes;
     return operations == 0 ? (ahead ? 2 : 3) / (chunk * kWarp) : (3 + operations) / kWarp;
   };
-  const double steps = depth / static_cast<double>(ir::kMmaTerms);
-  const double of_step = rows * columns + rows + columns / 2;
+  const double steps = depth / terms;
+  // Bytes whose terms lie apart are loaded and put together one by one.
+  constexpr double kOfAByte = 2;
+  const bool loaded = tile.number_bytes == 1;
+  const double first_bytes = loaded && !axes_.first_by_depth ? 16 * rows : 0;
+  const double second_bytes = loaded && !axes_.second_by_depth ? 8 * columns : 0;
+  const double of_step =
+      rows * columns + rows + columns / 2 + kOfAByte * (first_bytes + second_bytes);
   launch.instructions = warps * steps * of_step + first * brought(first_operations_) +
                         second * brought(second_operations_) +
                         warps * (kOfAThread + sums * (1 + operations_));
   // A matrix of 8 by 8 is all banks once, and so is what four lanes of a copy write.
-  launch.wavefronts =
-      warps * steps * (4 * rows + 2 * columns) + 2 * (first + second) * kElementBytes / (4 * kWarp);
+  launch.wavefronts = warps * steps * (4 * rows + 2 * columns + first_bytes + second_bytes) +
+                      2 * (first + second) * bytes / (4 * kWarp);
   launch.memory_bytes = memory_bytes_;
   const auto on_their_way = static_cast<double>(std::max<int64_t>(1, tile.stages - 1));
-  launch.bytes_in_flight = std::max(
-      4.0, on_their_way * kElementBytes * slice * (block_rows + block_columns) / launch.threads);
-  const double compute =
-      slice / static_cast<double>(ir::kMmaTerms) * (kMatrixLatency + rows * columns * kMmaCycles);
+  launch.bytes_in_flight =
+      std::max(4.0, on_their_way * bytes * slice * (block_rows + block_columns) / launch.threads);
+  const double compute = slice / terms * (kMatrixLatency + rows * columns * kMmaCycles);
   const double brings = ahead ? kBarrier + std::max(0.0, kL2Latency - on_their_way * compute)
                               : 2 * kBarrier + kL2Latency;
   launch.chain_cycles = kMemoryLatency + Parts(depth, slice) * (brings + compute);

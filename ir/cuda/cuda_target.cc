@@ -21,14 +21,15 @@ struct Chip {
   bool exact;
   int multiprocessors, most_threads;
   int64_t shared_kib, block_shared_kib, l2_mib;
-  double gigabytes_per_second, teraflop_per_second, tensor_teraflop_per_second;
+  double gigabytes_per_second, teraflop_per_second, tensor_teraflop_per_second,
+      byte_teraop_per_second;
 };
 constexpr std::array kChips = {
-    Chip{"sm_80", 80, false, 108, 2048, 164, 163, 40, 1555, 19.5, 312},    // A100 SXM, 40 GB
-    Chip{"sm_86", 86, false, 84, 1536, 100, 99, 6, 696, 37.4, 149.7},      // A40
-    Chip{"sm_89", 89, false, 142, 1536, 100, 99, 96, 864, 91.6, 362},      // L40S
-    Chip{"sm_90a", 90, true, 132, 2048, 228, 227, 50, 3350, 66.9, 989.4},  // H100 SXM
-    Chip{"sm_100a", 100, true, 148, 2048, 228, 227, 126, 8000, 80, 2250},  // B200
+    Chip{"sm_80", 80, false, 108, 2048, 164, 163, 40, 1555, 19.5, 312, 624},     // A100 SXM, 40 GB
+    Chip{"sm_86", 86, false, 84, 1536, 100, 99, 6, 696, 37.4, 149.7, 299.3},     // A40
+    Chip{"sm_89", 89, false, 142, 1536, 100, 99, 96, 864, 91.6, 362, 733},       // L40S
+    Chip{"sm_90a", 90, true, 132, 2048, 228, 227, 50, 3350, 66.9, 989.4, 1979},  // H100 SXM
+    Chip{"sm_100a", 100, true, 148, 2048, 228, 227, 126, 8000, 80, 2250, 4500},  // B200
 };
 
 const Chip* ChipNamed(std::string_view name) {
@@ -67,6 +68,7 @@ std::shared_ptr<CudaTarget> DetailsOf(const Chip& chip) {
   details->memory_bytes_per_second = chip.gigabytes_per_second * 1e9;
   details->flop_per_second = chip.teraflop_per_second * 1e12;
   details->tensor_flop_per_second = chip.tensor_teraflop_per_second * 1e12;
+  details->byte_op_per_second = chip.byte_teraop_per_second * 1e12;
   return details;
 }
 

@@ -23,6 +23,7 @@ struct CudaTarget : TargetDetails {
   double memory_bytes_per_second = 0;
   double flop_per_second = 0;         ///< f32, two of a multiply-add, without tensor cores
   double tensor_flop_per_second = 0;  ///< bf16 with f32 sums, dense
+  double byte_op_per_second = 0;      ///< of tensor cores, bytes with i32 sums, dense
 };
 
 /// Bit of a package's header (TargetKind::PackageBits): machine code of a GPU, for the driver.

@@ -235,7 +235,8 @@ class CudaProbe final : public DeviceProbe {
   std::optional<DeviceRates> Nominal(const ir::Target& target) const override {
     const auto& card = target.As<ir::CudaTarget>();
     DeviceRates rates;
-    rates.operations_per_second = {card.flop_per_second, 0, card.tensor_flop_per_second};
+    rates.operations_per_second = {card.flop_per_second, card.byte_op_per_second,
+                                   card.tensor_flop_per_second};
     rates.memory_bytes_per_second = card.memory_bytes_per_second;
     return rates;
   }

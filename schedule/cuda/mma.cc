@@ -20,8 +20,8 @@ constexpr size_t kWarpsY = 0, kRows = 1, kWarpsX = 2, kColumns = 3, kDepth = 4, 
 /// Sums that a lane keeps in registers.
 constexpr int64_t kMostSums = 128;
 
-WarpTile TileOf(const Values& v) {
-  return {v[kWarpsY], v[kRows], v[kWarpsX], v[kColumns], v[kDepth], v[kStages]};
+WarpTile TileOf(const Values& v, const ProductAxes& axes) {
+  return {v[kWarpsY], v[kRows], v[kWarpsX], v[kColumns], v[kDepth], v[kStages], axes.number_bytes};
 }
 
 Values ValuesOf(const WarpTile& t, int64_t parts) {
@@ -48,7 +48,7 @@ class MmaRule final : public SketchRule {
     const auto& form = static_cast<const MmaForm&>(*sketch.form);
     const CudaParts parts = PartsOf(w, 0, v[kParts]);
     for (const Product& product : parts.products) {
-      WarpTile tile = TileOf(v);
+      WarpTile tile = TileOf(v, product.axes);
       tile.depth = WarpSliceDepth(product.axes, tile.depth);
       if (SuitsTensorCores(product.axes) && tile.Misfit(product.axes).empty())
         ScheduleWarpTile(w, product.stage, product.axes, tile);
@@ -69,7 +69,7 @@ class MmaRule final : public SketchRule {
 
   std::string_view Refusal(const Sketch& sketch, const Values& v) const override {
     const auto& form = static_cast<const MmaForm&>(*sketch.form);
-    const WarpTile tile = TileOf(v);
+    const WarpTile tile = TileOf(v, form.axes);
     if (tile.shared_bytes() > form.card.block_shared_bytes)
       return "slices larger than a block's shared memory";
     if (tile.rows * tile.columns * 4 > kMostSums) return "too many registers";
@@ -112,7 +112,9 @@ std::optional<Sketch> MmaSketch(const ir::Workload& workload, const ir::Target& 
   for (const WarpTile& t : WarpTiles())
     tiles.rows.push_back({t.warps_y, t.rows, t.warps_x, t.columns});
   DecisionTable depths{"warp_depth", {"warp_depth"}, {}};
-  for (const int64_t depth : {16, 32, 64}) {
+  // So many bytes of a row.
+  for (const int64_t bytes : {32, 64, 128}) {
+    const int64_t depth = bytes / form->axes.number_bytes;
     if (form->axes.depth % depth == 0) depths.rows.push_back({depth});
   }
   return Sketch{"mma",

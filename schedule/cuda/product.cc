@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "ir/index/simplify.h"
@@ -22,6 +23,11 @@ constexpr int64_t kLeastColumns = 16, kLeastRows = 4;
 constexpr int64_t kMostCutResults = 1 << 20, kLeastCutDepth = 16;
 /// A reduce axis of so many iterations, a multiple of kLanes of them, is cut into slices as it is.
 constexpr int64_t kLongDepth = 16, kLanes = 8, kFewLanes = 4;
+/// Bytes of a row that tensor cores multiply at once, and those of four slices: with fewer there is
+/// little that could be on its way.
+constexpr int64_t kTermBytes = 32, kPipelineBytes = 256;
+
+bool IsByte(ir::DType dtype) { return dtype == ir::DType::kI8 || dtype == ir::DType::kU8; }
 
 const Expr& Unconverted(const Expr& factor) {
   return factor->kind == ExprKind::kCast ? factor->args[0] : factor;
@@ -31,7 +37,7 @@ const Expr& Unconverted(const Expr& factor) {
 struct Factor {
   Expr value;
   std::vector<int> tensors;
-  bool plain = true;  ///< f32 or narrower, and no index is read from memory
+  bool plain = true;  ///< f32 or narrower or a byte, and no index is read from memory
 
   bool DependsOn(int axis) const { return ir::DependsOnVar(value, axis); }
 };
@@ -39,7 +45,8 @@ struct Factor {
 Factor FactorOf(const ir::Workload& workload, const Expr& e) {
   Factor factor{.value = Unconverted(e)};
   const ir::DType dtype = factor.value->dtype;
-  factor.plain = dtype == ir::DType::kF32 || dtype == ir::DType::kF16 || dtype == ir::DType::kBF16;
+  factor.plain = dtype == ir::DType::kF32 || dtype == ir::DType::kF16 ||
+                 dtype == ir::DType::kBF16 || IsByte(dtype);
   ir::Visit(factor.value, [&](const ir::ExprNode& node) {
     if (node.kind != ExprKind::kLoad) return;
     if (workload.tensors[node.id].kind != ir::TensorKind::kImmediate)
@@ -49,13 +56,15 @@ Factor FactorOf(const ir::Workload& workload, const Expr& e) {
   return factor;
 }
 
-/// Both factors of a sum of f32 products, the one that moves along the last axis second.
+/// Both factors of a sum of products in f32, or in i32 of bytes, the one that moves along the last
+/// axis second.
 struct Factors {
   Factor first, second;
   int first_tensor = -1, second_tensor = -1;  ///< read by this factor alone
 
-  bool narrow() const {
-    return first.value->dtype == second.value->dtype && first.value->dtype != ir::DType::kF32;
+  int64_t number_bytes() const {
+    if (IsByte(first.value->dtype)) return 1;
+    return first.value->dtype == second.value->dtype ? ir::SizeOf(first.value->dtype) : 4;
   }
 };
 
@@ -69,12 +78,17 @@ int TensorOf(const Factor& factor, const Factor& other) {
 std::optional<Factors> FactorsOfSum(const ir::Workload& workload, const ir::Stage& stage) {
   if (stage.scan >= 0 || stage.num_spatial() < 2 || stage.num_reduce() == 0 ||
       stage.combiner != ir::Combiner::kSum || stage.body[0]->kind != ExprKind::kBinary ||
-      stage.body[0]->binary() != ir::BinaryOp::kMul || stage.body[0]->dtype != ir::DType::kF32) {
+      stage.body[0]->binary() != ir::BinaryOp::kMul) {
     return std::nullopt;
   }
+  const ir::DType sum = stage.body[0]->dtype;
+  if (sum != ir::DType::kF32 && sum != ir::DType::kI32) return std::nullopt;
   const int column = stage.num_spatial() - 1;
   Factors f{FactorOf(workload, stage.body[0]->args[0]), FactorOf(workload, stage.body[0]->args[1])};
   if (!f.first.plain || !f.second.plain) return std::nullopt;
+  for (const Factor* factor : {&f.first, &f.second}) {
+    if (IsByte(factor->value->dtype) != (sum == ir::DType::kI32)) return std::nullopt;
+  }
   if (f.first.DependsOn(column)) std::swap(f.first, f.second);
   if (f.first.DependsOn(column) || !f.second.DependsOn(column)) return std::nullopt;
   f.first_tensor = TensorOf(f.first, f.second);
@@ -141,12 +155,16 @@ class Preparer {
     if (pixels < kLeastRows || stage.spatial.back() < kLeastColumns) return std::nullopt;
     const std::vector<int> depth = DepthAxes(stage);
     const int map = EpilogueOf(w_, id_, maps_);
-    const std::string panel = PackSecond(stage, depth);
-    if (FlattenDepth(stage, depth, pixels) && panel_depth_ > 1) {
+    const bool cores = SuitsCores(stage, pixels);
+    // Tensor cores take rows of bytes along the sum alone.
+    const bool by_depth = cores && f_.number_bytes() == 1;
+    const std::string panel = PackSecond(stage, depth, by_depth);
+    if (FlattenDepth(stage, depth, cores) && panel_depth_ > 1) {
       // The copy has the same axis, so that its rows follow each other.
       const int rank = w_.stage(w_.workload().FindStage(panel)).num_spatial();
       std::vector<int> axes;
-      for (int d = rank - 1 - panel_depth_; d + 1 < rank; ++d) axes.push_back(d);
+      const int first = rank - panel_depth_ - (by_depth ? 0 : 1);
+      for (int d = first; d < first + panel_depth_; ++d) axes.push_back(d);
       w_.Emit(fmt::format("flatten({}, [{}])", panel, fmt::join(Names(axes, 'i'), ",")));
     }
     for (const int each : {id_, map}) {
@@ -205,25 +223,35 @@ class Preparer {
     return axes;
   }
 
-  bool FlattenDepth(const ir::Stage& stage, const std::vector<int>& axes, int64_t pixels) {
-    const int64_t last = stage.reduce[axes.back()];
+  bool SuitsCores(const ir::Stage& stage, int64_t pixels) const {
+    return f_.number_bytes() < 4 && pixels >= kLongDepth && DepthOf(stage) >= kLongDepth;
+  }
+
+  static int64_t DepthOf(const ir::Stage& stage) {
     int64_t all = 1;
     for (const int64_t extent : stage.reduce) all *= extent;
-    // Terms that tensor cores add up come by sixteen.
-    const bool cores = f_.narrow() && pixels >= kLongDepth && all >= kLongDepth;
-    const int64_t few = cores ? kLongDepth : kFewLanes, many = cores ? kLongDepth : kLanes;
+    return all;
+  }
+
+  bool FlattenDepth(const ir::Stage& stage, const std::vector<int>& axes, bool cores) {
+    const int64_t last = stage.reduce[axes.back()], all = DepthOf(stage);
+    // Terms that tensor cores add up come by sixteen, bytes by 32.
+    const int64_t terms = kTermBytes / f_.number_bytes();
+    const int64_t few = cores ? terms : kFewLanes, many = cores ? terms : kLanes;
+    const bool bytes = cores && f_.number_bytes() == 1;
+    const int64_t least = bytes ? kPipelineBytes : kLongDepth;
     const bool as_it_is = axes.size() == 1 ? last % few == 0
                           : last == all    ? last % few == 0
-                                           : last % many == 0 && last >= kLongDepth;
+                                           : last % many == 0 && last >= least;
     if (as_it_is) return false;
     w_.Emit(fmt::format("flatten({}, [{}], {})", w_.name(id_), fmt::join(Names(axes, 'r'), ","),
                         all >= kLongDepth ? many : kFewLanes));
     return true;
   }
 
-  /// Constants are laid out with the columns side by side, in the order of the reduce axes: the
-  /// name of the copy; empty: they stay as they are.
-  std::string PackSecond(const ir::Stage& stage, const std::vector<int>& depth) {
+  /// Constants are laid out with the columns side by side, or `by_depth` each column's terms, in
+  /// the order of the reduce axes: the name of the copy; empty: they stay as they are.
+  std::string PackSecond(const ir::Stage& stage, const std::vector<int>& depth, bool by_depth) {
     if (f_.second.value->kind != ExprKind::kLoad) return {};
     const ir::ExprNode& load = *f_.second.value;
     if (w_.workload().tensors[load.id].kind != ir::TensorKind::kConstant) return {};
@@ -240,17 +268,23 @@ class Preparer {
         return {};
     }
     const int column = dim_of[stage.num_spatial() - 1];
-    if (column < 0 || column == rank - 1) return {};
+    if (column < 0 || (column == rank - 1 && !by_depth)) return {};
     for (int a = 0; a + 1 < stage.num_spatial(); ++a) {
       if (dim_of[a] >= 0) order.push_back(fmt::format("i{}", dim_of[a]));
     }
+    if (by_depth) order.push_back(fmt::format("i{}", column));
+    int reduced = 0;
     for (const int r : depth) {
       const int d = dim_of[stage.num_spatial() + r];
       if (d < 0) continue;
       order.push_back(fmt::format("i{}", d));
-      ++panel_depth_;
+      ++reduced;
     }
-    order.push_back(fmt::format("i{}", column));
+    if (!by_depth) order.push_back(fmt::format("i{}", column));
+    std::vector<int> all(static_cast<size_t>(rank));
+    std::iota(all.begin(), all.end(), 0);
+    if (order == Names(all, 'i')) return {};
+    panel_depth_ = reduced;
     const std::string panel = w_.NextStage();
     w_.Emit(fmt::format("{} = pack({}, {}, [{}])", panel, stage.name,
                         w_.workload().tensors[load.id].name, fmt::join(order, ",")));
@@ -295,7 +329,7 @@ std::optional<ProductAxes> FindProduct(const ir::Workload& workload, const ir::S
   }
   axes.first = factors->first_tensor;
   axes.second = factors->second_tensor;
-  axes.narrow = factors->narrow();
+  axes.number_bytes = factors->number_bytes();
   axes.rows = stage.spatial[axes.row];
   axes.columns = stage.spatial[axes.column];
   axes.depth = stage.Extent(axes.reduce);

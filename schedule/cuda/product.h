@@ -22,7 +22,7 @@ struct ProductAxes {
   int64_t outer_depth = 1;                                ///< iterations of the other reduce axes
   /// Whether neighbours along the reduce axis lie side by side in memory.
   bool first_by_depth = false, second_by_depth = false;
-  bool narrow = false;  ///< both factors are f16, or both bf16
+  int64_t number_bytes = 4;  ///< 2: both factors are f16, or both bf16; 1: bytes, summed in i32
 };
 
 /// Nothing where the Stage is no such sum or too small for a tile.

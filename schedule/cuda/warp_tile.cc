@@ -16,10 +16,10 @@ namespace hone::schedule {
 namespace {
 
 constexpr int64_t kLeastRows = 16, kLeastColumns = 16;
-/// Numbers in 16 bytes: what a thread copies, a row of a matrix of 8 by 8, the gap between rows of
-/// a slice. With it the rows of a matrix begin at different multiples of four banks, since a row of
-/// a slice is an odd number of 16 bytes.
-constexpr int64_t kChunk = 8;
+/// Bytes that a thread copies, of a row of a matrix, and of the gap between rows of a slice. With
+/// it the rows of a matrix begin at different multiples of four banks, since a row of a slice is an
+/// odd number of chunks.
+constexpr int64_t kChunkBytes = 16;
 /// Sticks out of a result further than this: some of its points would be conditions.
 constexpr int64_t kMostOutside = 64;
 /// The most along y of a grid: CUDA C++ Programming Guide, "Compute Capabilities".
@@ -32,14 +32,17 @@ int64_t Parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 bool SticksOut(int64_t there, int64_t tile) { return tile - there >= kMostOutside; }
 
 /// Bytes of a slice of one factor, whichever way round it lies.
-int64_t SliceBytes(int64_t length, int64_t depth) {
-  return 2 * (length * depth + kChunk * std::max(length, depth));
+int64_t SliceBytes(int64_t length, int64_t depth, int64_t number_bytes) {
+  return number_bytes * length * depth + kChunkBytes * std::max(length, depth);
 }
+
+int64_t TermsOf(const ProductAxes& axes) { return ir::kMmaTermBytes / axes.number_bytes; }
 
 }  // namespace
 
 int64_t WarpTile::shared_bytes() const {
-  return stages * (SliceBytes(block_rows(), depth) + SliceBytes(block_columns(), depth));
+  return stages * (SliceBytes(block_rows(), depth, number_bytes) +
+                   SliceBytes(block_columns(), depth, number_bytes));
 }
 
 std::string_view WarpTile::Misfit(const ProductAxes& axes) const {
@@ -53,8 +56,8 @@ std::string_view WarpTile::Misfit(const ProductAxes& axes) const {
 }
 
 bool SuitsTensorCores(const ProductAxes& axes) {
-  return axes.narrow && axes.rows >= kLeastRows && axes.columns >= kLeastColumns &&
-         axes.depth % ir::kMmaTerms == 0;
+  return axes.number_bytes < 4 && axes.rows >= kLeastRows && axes.columns >= kLeastColumns &&
+         axes.depth % TermsOf(axes) == 0;
 }
 
 const std::vector<WarpTile>& WarpTiles() {
@@ -70,15 +73,17 @@ int64_t BlocksOf(const ProductAxes& axes, const WarpTile& tile) {
 }
 
 int64_t WarpSliceDepth(const ProductAxes& axes, int64_t wanted) {
-  while (wanted > ir::kMmaTerms && axes.depth % wanted != 0) wanted /= 2;
-  return wanted;
+  while (wanted > TermsOf(axes) && axes.depth % wanted != 0) wanted /= 2;
+  return std::max(wanted, TermsOf(axes));
 }
 
 std::optional<WarpTile> NominalWarpTile(const ProductAxes& axes, const ir::CudaTarget& card) {
   if (!SuitsTensorCores(axes) || card.tensor_flop_per_second == 0) return std::nullopt;
   std::optional<WarpTile> best;
   for (WarpTile tile : WarpTiles()) {
-    tile.depth = WarpSliceDepth(axes, tile.depth);
+    tile.number_bytes = axes.number_bytes;
+    // As many bytes of a row.
+    tile.depth = WarpSliceDepth(axes, 2 * tile.depth / axes.number_bytes);
     if (!tile.Misfit(axes).empty()) continue;
     if (!best || BlocksOf(axes, tile) > BlocksOf(axes, *best)) best = tile;
     if (BlocksOf(axes, *best) >= card.multiprocessors) break;
@@ -126,14 +131,15 @@ void ScheduleWarpTile(TraceWriter& w, int id, const ProductAxes& axes, const War
   w.Emit(fmt::format("tensorize({}.3, mma)", m));
   w.Emit(fmt::format("vectorize({}.4)", n));
   // Rows along what lies side by side in memory; how they are fetched follows from that.
+  const int64_t chunk = kChunkBytes / axes.number_bytes;
   const auto copy = [&](int tensor, int length, bool by_depth) {
     CopySlice(w, id, k + ".0",
               {.tensor = tensor,
                .outer = by_depth ? length : axes.reduce,
                .inner = by_depth ? axes.reduce : length,
                .along_inner = true,
-               .lanes = kChunk,
-               .row_gap = kChunk},
+               .lanes = chunk,
+               .row_gap = chunk},
               tile.warps(), ir::kMmaLanes);
   };
   copy(axes.first, axes.row, axes.first_by_depth);

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,16 +10,17 @@ namespace hone::schedule {
 
 namespace {
 
-/// The products of f16 or bf16 that mma adds up, by type; nothing for others.
-std::optional<ir::DType> NarrowType(const ir::Expr& body) {
-  std::optional<ir::DType> type;
-  for (const ir::Expr& factor : body->args) {
-    if (factor->kind != ir::ExprKind::kCast || factor->dtype != ir::DType::kF32) return {};
-    const ir::DType dtype = factor->args[0]->dtype;
-    if (type && *type != dtype) return {};
-    type = dtype;
-  }
-  return type == ir::DType::kF16 || type == ir::DType::kBF16 ? type : std::nullopt;
+/// Whether mma adds up such products: of two f16 or two bf16 in f32, of bytes in i32.
+bool AreForMma(const ir::Expr& body) {
+  const auto narrow = [&](size_t factor) {
+    const ir::Expr& e = body->args[factor];
+    return e->kind == ir::ExprKind::kCast ? e->args[0]->dtype : ir::DType::kF32;
+  };
+  const ir::DType first = narrow(0), second = narrow(1);
+  const auto byte = [](ir::DType d) { return d == ir::DType::kI8 || d == ir::DType::kU8; };
+  if (body->dtype == ir::DType::kI32) return byte(first) && byte(second);
+  return body->dtype == ir::DType::kF32 && first == second &&
+         (first == ir::DType::kF16 || first == ir::DType::kBF16);
 }
 
 absl::Status ApplyDot(Schedule& schedule, Schedule::LoopRef ref) {
@@ -36,8 +36,10 @@ absl::Status ApplyMma(Schedule& schedule, Schedule::LoopRef ref) {
   const std::string& name = schedule.node(ref).name;
   const ir::Stage& stage = schedule.workload.stages[ref.stage];
   const std::vector<int>& order = schedule.stages[ref.stage].order;
-  if (!NarrowType(stage.body[0]))
-    return Illegal(fmt::format("{} adds up no products of two f16 or two bf16 in f32", stage.name));
+  if (!AreForMma(stage.body[0])) {
+    return Illegal(fmt::format(
+        "{} adds up no products of two f16 or two bf16 in f32, or of bytes in i32", stage.name));
+  }
   const bool three = order.size() >= 3 && order[order.size() - 3] == ref.loop &&
                      !schedule.IsReduce(ref) &&
                      !schedule.IsReduce({ref.stage, order[order.size() - 2]}) &&
@@ -56,7 +58,8 @@ absl::Status ApplyMma(Schedule& schedule, Schedule::LoopRef ref) {
 // tensorize(LOOP, dot): the 2 or 4 iterations of LOOP, the innermost of a sum of products, are one
 // instruction where the Target has one for these types; the result is that of the serial loop.
 // tensorize(LOOP, mma): LOOP of 2 rows, 8 apart, around a loop of 2 columns and one of 16 terms or
-// a multiple: what the 32 threads of a warp do there is a product of matrices for each 16. Lowering
+// a multiple, 32 of bytes: what the 32 threads of a warp do there is a product of matrices for each
+// 16, or 32. Lowering
 // says where rows and columns must stand (nest_mma.cc).
 absl::Status ApplyTensorize(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);

@@ -21,14 +21,29 @@ TEST(MmaFragmentsTest, AreWhereTheFiguresHaveThem) {
   const auto is = [](const MmaPlace& at, int64_t row, int64_t column, int64_t term) {
     return at.row == row && at.column == column && at.term == term;
   };
-  EXPECT_TRUE(is(FirstPlace(5, 0), 1, 0, 2));
-  EXPECT_TRUE(is(FirstPlace(5, 3), 9, 0, 3));
-  EXPECT_TRUE(is(FirstPlace(5, 4), 1, 0, 10));
-  EXPECT_TRUE(is(FirstPlace(5, 7), 9, 0, 11));
-  EXPECT_TRUE(is(SecondPlace(5, 1), 0, 1, 3));
-  EXPECT_TRUE(is(SecondPlace(5, 2), 0, 1, 10));
+  EXPECT_TRUE(is(FirstPlace(5, 0, 16), 1, 0, 2));
+  EXPECT_TRUE(is(FirstPlace(5, 3, 16), 9, 0, 3));
+  EXPECT_TRUE(is(FirstPlace(5, 4, 16), 1, 0, 10));
+  EXPECT_TRUE(is(FirstPlace(5, 7, 16), 9, 0, 11));
+  EXPECT_TRUE(is(SecondPlace(5, 1, 16), 0, 1, 3));
+  EXPECT_TRUE(is(SecondPlace(5, 2, 16), 0, 1, 10));
   EXPECT_TRUE(is(SumPlace(5, 1), 1, 3, 0));
   EXPECT_TRUE(is(SumPlace(5, 2), 9, 2, 0));
+}
+
+// The same of bytes: a0 A[1][4], a5 A[9][5], a8 A[1][20], a15 A[9][23]; b1 B[5][1], b4 B[20][1].
+TEST(MmaFragmentsTest, OfBytesAreWhereTheFiguresHaveThem) {
+  const auto is = [](const MmaPlace& at, int64_t row, int64_t column, int64_t term) {
+    return at.row == row && at.column == column && at.term == term;
+  };
+  EXPECT_TRUE(is(FirstPlace(5, 0, 32), 1, 0, 4));
+  EXPECT_TRUE(is(FirstPlace(5, 5, 32), 9, 0, 5));
+  EXPECT_TRUE(is(FirstPlace(5, 8, 32), 1, 0, 20));
+  EXPECT_TRUE(is(FirstPlace(5, 15, 32), 9, 0, 23));
+  EXPECT_TRUE(is(SecondPlace(5, 1, 32), 0, 1, 5));
+  EXPECT_TRUE(is(SecondPlace(5, 4, 32), 0, 1, 20));
+  EXPECT_EQ(MmaTermsOf(DType::kU8), 32);
+  EXPECT_EQ(MmaTermsOf(DType::kBF16), 16);
 }
 
 /// A warp brings 16 by 16 and 16 by 8 numbers of bf16 to shared memory, multiplies them and stores

@@ -11,6 +11,7 @@
 
 #include "base/core/check.h"
 #include "base/core/clock.h"
+#include "base/core/random.h"
 #include "compiler/compile_model.h"
 #include "measure/builder_client.h"
 #include "runtime/executable.h"
@@ -147,6 +148,66 @@ TEST_F(MockPrecisionTest, NetworksInBf16UseTensorCores) {
       EXPECT_LT(WorstShare(graph, model, 1), 0.02);
       EXPECT_LT(WorstShare(graph, model, 2), 0.02);
     }
+  }
+}
+
+/// What importers make of a QDQ model: a padded 3 x 3 whose bytes have a zero point, a 1 x 1 and a
+/// classifier, each of bytes, with bytes between them.
+Graph Quantised() {
+  GraphMaker maker(23);
+  Random random(24);
+  const auto binary = [&](const char* fn, ValueId a, ValueId b) {
+    return maker.Node("Binary", {{"fn", std::string(fn)}}, {a, b});
+  };
+  const auto cast = [&](ValueId x, const char* to) {
+    return maker.Node("Cast", {{"to", std::string(to)}}, {x});
+  };
+  const auto known = [&](ir::DType dtype, double value) {
+    return maker.Constant(graph::MakeConstant(dtype, {}, {value}));
+  };
+  const auto dequantise = [&](ValueId bytes, double scale, double zero) {
+    const ValueId wide = binary("sub", cast(bytes, "i32"), known(ir::DType::kI32, zero));
+    return binary("mul", cast(wide, "f32"), maker.Scalar(scale));
+  };
+  const auto quantise = [&](ValueId x, double scale, double zero) {
+    const ValueId rounded = maker.Unary("round", binary("div", x, maker.Scalar(scale)));
+    const ValueId bytes = cast(binary("add", rounded, known(ir::DType::kF32, zero)), "u8");
+    return dequantise(bytes, scale, zero);
+  };
+  const auto weights = [&](const Ints& shape) {
+    int64_t count = 1;
+    for (const int64_t n : shape) count *= n;
+    std::vector<double> values;
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(static_cast<double>(random.Below(255)) - 127);
+    const ValueId bytes = maker.Constant(graph::MakeConstant(ir::DType::kI8, shape, values));
+    return binary("mul", cast(bytes, "f32"), maker.Scalar(1.0 / 256));
+  };
+  const auto conv = [&](ValueId from, int64_t in, int64_t out, int64_t size) {
+    const int64_t pad = size / 2;
+    return maker.Node("Conv",
+                      {{"strides", Ints{1, 1}},
+                       {"pads", Ints{pad, pad, pad, pad}},
+                       {"dilations", Ints{1, 1}},
+                       {"group", int64_t{1}}},
+                      {from, weights({out, in, size, size}), maker.Weights({out})});
+  };
+  const ValueId x = maker.Input("x", {1, 32, 6, 5});
+  ValueId h = quantise(conv(quantise(x, 1.0 / 64, 128), 32, 32, 3), 1.0 / 8, 120);
+  h = binary("max", conv(h, 32, 32, 1), maker.Scalar(0));
+  h = maker.Node("Transpose", {{"perm", Ints{0, 2, 3, 1}}}, {h});
+  h = quantise(maker.Node("Reshape", {{"shape", Ints{30, 32}}}, {h}), 1.0 / 4, 0);
+  return maker.Finish({maker.Node("MatMul", {}, {h, weights({32, 24})})});
+}
+
+// A rounding to bytes may fall the other way where the interpreter's sum is not rounded to f32.
+TEST_F(MockPrecisionTest, NetworksOfBytesUseTensorCores) {
+  const Graph graph = Quantised();
+  for (const char* target : {"cuda:sm_80", "cuda:sm_90a"}) {
+    const compiler::CompiledModel model = Compile(graph, ir::DType::kF32, target);
+    EXPECT_GE(CountOf(model.code, "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"), 3U);
+    EXPECT_LT(WorstShare(graph, model, 1), 0.01);
+    EXPECT_LT(WorstShare(graph, model, 2), 0.01);
   }
 }
 

@@ -81,13 +81,22 @@ void Block::Multiply(const Instruction& in, std::span<Thread> warp) {
   for (size_t t = 0; t < kWarpSize; ++t) {
     for (size_t k = 0; k < 4; ++k) r.a[t][k] = read(t, 1, k);
     for (size_t k = 0; k < 2; ++k) r.b[t][k] = read(t, 2, k);
-    for (size_t k = 0; k < 4; ++k) r.c[t][k] = std::bit_cast<float>(read(t, 3, k));
+    for (size_t k = 0; k < 4; ++k) {
+      r.integer_c[t][k] = read(t, 3, k);
+      r.c[t][k] = std::bit_cast<float>(r.integer_c[t][k]);
+    }
   }
   if (!error_.empty()) return;
-  MultiplyAccumulate(FormOf(in).bf16, &r);
+  const MatrixForm form = FormOf(in);
+  if (form.bytes)
+    MultiplyAccumulateBytes(form.a_signed, form.b_signed, &r);
+  else
+    MultiplyAccumulate(form.bf16, &r);
   for (size_t t = 0; t < kWarpSize; ++t) {
-    for (size_t k = 0; k < 4; ++k)
-      SetRegister(warp[t], in.operands[0].parts[k], std::bit_cast<uint32_t>(r.d[t][k]), {'b', 32});
+    for (size_t k = 0; k < 4; ++k) {
+      const uint32_t made = form.bytes ? r.integer_d[t][k] : std::bit_cast<uint32_t>(r.d[t][k]);
+      SetRegister(warp[t], in.operands[0].parts[k], made, {'b', 32});
+    }
   }
 }
 

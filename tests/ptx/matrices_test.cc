@@ -186,6 +186,83 @@ TEST(PtxMatricesTest, MultipliesWhatItFetches) {
   }
 }
 
+// Thread 5 of the figures of m16n8k32: a0 A[1][4], a4 A[9][4], a8 A[1][20], a12 A[9][20]; b0
+// B[4][1], b4 B[20][1]; c0 C[1][2].
+TEST(PtxMatricesTest, FragmentsOfBytesAreWhereTheFigureHasThem) {
+  struct Case {
+    size_t word;
+    int row, term;
+  };
+  for (const Case& c : {Case{0, 1, 4}, {1, 9, 4}, {2, 1, 20}, {3, 9, 20}}) {
+    for (int byte = 0; byte < 4; ++byte) {
+      for (const bool a_signed : {false, true}) {
+        WarpRegisters r;
+        r.a[5][c.word] = 0xfeU << (8 * byte);
+        const int term = c.term + byte;
+        // Row `term` of B is -1 to -8; thread 4n + t has B[4t][n] in the lowest byte of a word.
+        for (int n = 0; n < 8; ++n) {
+          r.b[static_cast<size_t>(4 * n + term % 16 / 4)][term >= 16 ? 1 : 0] =
+              (static_cast<uint32_t>(-(n + 1)) & 0xffU) << (8 * (term % 4));
+        }
+        r.integer_c[5][0] = 1000;
+        MultiplyAccumulateBytes(a_signed, /*b_signed=*/true, &r);
+        for (int n = 0; n < 8; ++n) {
+          const auto lane = static_cast<size_t>(4 * (c.row % 8) + n / 2);
+          const auto element = static_cast<size_t>(n % 2 + (c.row >= 8 ? 2 : 0));
+          const int begun = lane == 5 && element == 0 ? 1000 : 0;
+          EXPECT_EQ(static_cast<int32_t>(r.integer_d[lane][element]),
+                    (a_signed ? -2 : 254) * -(n + 1) + begun)
+              << n;
+        }
+      }
+    }
+  }
+}
+
+// A [16][32], then B by columns [8][32], both fetched as if they were numbers of 16 bits. Sums
+// wrap.
+TEST(PtxMatricesTest, MultipliesBytesThatItFetches) {
+  for (const std::string types : {"u8.u8", "u8.s8", "s8.u8", "s8.s8"}) {
+    Random random(7);
+    std::vector<uint8_t> tile(kTile);
+    int64_t a[16][32], b[8][32];
+    const auto put = [&](size_t at, bool is_signed, int64_t* value) {
+      tile[at] = static_cast<uint8_t>(random.Below(256));
+      *value = is_signed ? static_cast<int8_t>(tile[at]) : tile[at];
+    };
+    for (size_t k = 0; k < 32; ++k) {
+      for (size_t row = 0; row < 16; ++row) put(32 * row + k, types[0] == 's', &a[row][k]);
+      for (size_t n = 0; n < 8; ++n) put(512 + 32 * n + k, types[3] == 's', &b[n][k]);
+    }
+    const std::string body =
+        "and.b32 %r20, %r1, 15;\nshr.u32 %r21, %r1, 4;\nshl.b32 %r22, %r20, 5;\n"
+        "shl.b32 %r23, %r21, 4;\nadd.s32 %r24, %r22, %r23;\ncvt.u64.u32 %rd9, %r24;\n"
+        "add.s64 %rd10, %rd6, %rd9;\n"
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r2, %r3, %r4, %r5}, [%rd10];\n"
+        "and.b32 %r26, %r1, 7;\nshl.b32 %r27, %r26, 5;\nand.b32 %r28, %r1, 8;\n"
+        "shl.b32 %r29, %r28, 1;\nadd.s32 %r25, %r27, %r29;\n"
+        "cvt.u64.u32 %rd11, %r25;\nadd.s64 %rd12, %rd6, %rd11;\n"
+        "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r6, %r7}, [%rd12+512];\n"
+        "mov.b32 %r30, 2147483647;\n" +
+        fmt::format(
+            "mma.sync.aligned.m16n8k32.row.col.s32.{}.s32 {{%r10, %r11, %r12, %r13}}, "
+            "{{%r2, %r3, %r4, %r5}}, {{%r6, %r7}}, {{%r30, %r30, %r30, %r30}};\n",
+            types) +
+        StoreWords(4);
+    const Outcome ran = RunBody(body, tile);
+    ASSERT_EQ(ran.error, "");
+    for (size_t row = 0; row < 16; ++row) {
+      for (size_t n = 0; n < 8; ++n) {
+        int64_t sum = 2147483647;
+        for (size_t k = 0; k < 32; ++k) sum += a[row][k] * b[n][k];
+        EXPECT_EQ(ran.out[4 * (row % 8) + n / 2][n % 2 + (row >= 8 ? 2 : 0)],
+                  static_cast<uint32_t>(sum))
+            << types << " " << row << ", " << n;
+      }
+    }
+  }
+}
+
 TEST(PtxMatricesTest, RefusesWhatTheMachineMayNot) {
   const std::string fetch = "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r10}, [%rd10];\n";
   const auto why = [](const std::string& body, int64_t threads = 32, bool barrier = true) {
@@ -202,6 +279,10 @@ TEST(PtxMatricesTest, RefusesWhatTheMachineMayNot) {
   EXPECT_THAT(why("mov.b32 %r10, 0;\nmma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
                   "{%r10, %r10, %r10, %r10}, {%r10, %r10}, {%r10}, {%r10, %r10, %r10, %r10};\n"),
               HasSubstr("m16n8k16"));
+  EXPECT_THAT(why("mov.b32 %r10, 0;\nmma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32 "
+                  "{%r10, %r10, %r10, %r10}, {%r10, %r10, %r10, %r10}, {%r10, %r10}, "
+                  "{%r10, %r10, %r10, %r10};\n"),
+              HasSubstr("m16n8k32"));
 }
 
 }  // namespace
