@@ -102,4 +102,11 @@ std::optional<CausalForm> FindCausal(const ir::Workload& workload, const Attenti
   return causal;
 }
 
+double SeenShare(const CausalForm& causal, int64_t rows, int64_t keys) {
+  double seen = 0;
+  for (int64_t row = 0; row < rows; ++row)
+    seen += static_cast<double>(std::min(keys, row + causal.offset + 1));
+  return seen / (static_cast<double>(rows) * static_cast<double>(keys));
+}
+
 }  // namespace hone::schedule

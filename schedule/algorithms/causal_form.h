@@ -18,4 +18,7 @@ struct CausalForm {
 /// lowest float only beside sums of products times constants, to which nothing as low is added.
 std::optional<CausalForm> FindCausal(const ir::Workload& workload, const AttentionForm& form);
 
+/// Which share of all scores is seen.
+double SeenShare(const CausalForm& causal, int64_t rows, int64_t keys);
+
 }  // namespace hone::schedule
