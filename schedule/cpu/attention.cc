@@ -216,8 +216,8 @@ class AttentionRule final : public CpuRule {
   }
 
   static constexpr int64_t kNominalRows = 128, kNominalKeys = 256;
-  /// Of a block under a causal mask: the smaller the blocks on the diagonal, the less is computed
-  /// for nothing (docs/decisions/0005).
+  /// The same under a causal mask: the smaller the blocks on the diagonal, the less is computed for
+  /// nothing.
   static constexpr int64_t kCausalRows = 64, kCausalKeys = 64;
 
   static bool IsLong(const CpuSubject& subject, const AttentionForm& f) {
