@@ -42,6 +42,7 @@ constexpr Pass kPipeline[] = {
     {"hoist_slices", HoistSlices},
     {"canonicalise", Canonicalise},
     {"narrow_products", NarrowProducts},
+    {"recognise_causal", RecogniseCausal},
     {"fold_constants", FoldConstants},
     {"merge_common", MergeCommon},
     {"remove_dead_code", RemoveDeadCode},

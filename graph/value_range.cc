@@ -141,6 +141,7 @@ std::optional<Bounds> FirstOutput(const OpCall& call, const std::vector<Bounds>&
   if (call.op == "Binary") return OfBinary(*ir::ParseBinaryOp(fn), in[0], in[1], square);
   if (call.op == "Activation") return OfActivation(call, fn, in[0]);
   if (call.op == "Select") return Union(in[1], in[2]);
+  if (call.op == "Causal") return Union(in[0], in[1]);
   if (call.op == "Cast") return in[0];
   if (call.op == "Reduce") return OfReduce(fn, in[0]);
   if (call.op == "Softmax") return call.Int("log", 0) != 0 ? Bounds{-4, 0} : Bounds{0, 1};

@@ -6,7 +6,10 @@
 #include "ir/expr.h"
 #include "ir/panel_product.h"
 #include "ir/workload_cost.h"
+#include "schedule/algorithms/attention_form.h"
+#include "schedule/algorithms/causal_form.h"
 #include "schedule/algorithms/winograd.h"
+#include "schedule/schedule.h"
 
 namespace hone::schedule {
 namespace {
@@ -23,18 +26,41 @@ double Gain(const ir::Workload& workload, const ir::Stage& stage) {
   return gain;
 }
 
+/// The two products of an attention under a causal mask, and which share of them is needed.
+struct CausalProducts {
+  int scores = -1, values = -1;
+  double seen = 1;
+};
+CausalProducts FindCausalProducts(const ir::Workload& workload) {
+  const Schedule schedule(workload);
+  for (size_t i = 0; i < workload.stages.size(); ++i) {
+    if (!ir::IsContraction(workload.stages[i])) continue;
+    const auto form = MatchAttention(schedule, static_cast<int>(i));
+    if (!form.ok()) continue;
+    const std::optional<CausalForm> causal = FindCausal(workload, *form);
+    if (!causal) continue;
+    const auto& extents = workload.stages[static_cast<size_t>(form->exponential)].spatial;
+    const int64_t rows = extents[static_cast<size_t>(causal->axis)];
+    return {form->contraction, form->product, SeenShare(*causal, rows, form->keys)};
+  }
+  return {};
+}
+
 }  // namespace
 
 double LeastFlop(const ir::Workload& workload) {
   constexpr double kWinogradGain = 4;
   const int winograd = FindWinogradStage(workload);
+  const CausalProducts causal = FindCausalProducts(workload);
   double flop = 0;
   for (size_t i = 0; i < workload.stages.size(); ++i) {
     const ir::Stage& stage = workload.stages[i];
     if (!ir::IsContraction(stage)) continue;
     const double gain = static_cast<int>(i) == winograd ? kWinogradGain : Gain(workload, stage);
     const std::optional<ir::KeptPanels> panels = ir::PanelsOfStage(workload, static_cast<int>(i));
-    flop += 2 * ir::PointsOf(stage) / gain * (panels ? ir::LeastKept(*panels) : 1);
+    const int id = static_cast<int>(i);
+    const double seen = id == causal.scores || id == causal.values ? causal.seen : 1;
+    flop += 2 * ir::PointsOf(stage) / gain * (panels ? ir::LeastKept(*panels) : 1) * seen;
   }
   return flop;
 }

@@ -11,6 +11,7 @@ namespace hone::schedule {
 /// Arithmetic as time of an f32 multiply-add unit: two for each multiply-add of the Workload's
 /// contractions, a quarter of that where Winograd's F(4×4) may be used or where the factors are
 /// integers (one instruction multiplies four times as many), half where they are narrow floats.
+/// Products whose scores a causal mask hides may be left out.
 /// What else it computes is not counted, and no memory. 0: it has no contraction.
 double LeastFlop(const ir::Workload& workload);
 

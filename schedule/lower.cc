@@ -13,6 +13,7 @@
 #include "ir/workload_builder.h"
 #include "schedule/nest_builder.h"
 #include "schedule/scan_block.h"
+#include "schedule/scan_rules.h"
 #include "schedule/schedule.h"
 #include "schedule/tiny_exponentials.h"
 

@@ -10,6 +10,7 @@
 #include "ir/combiner.h"
 #include "ir/mma.h"
 #include "schedule/loop_passes.h"
+#include "schedule/scan_rules.h"
 
 namespace hone::schedule {
 
@@ -348,10 +349,12 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
   std::map<int, Instance> needed;
   bool shared = false;
   std::vector<Stmt> before;
+  Expr needed_step;
   const bool ahead =
       walk.attach && stage.loops[loop].stages > 1 && ExtentOf(s_, instance, loop) > 1;
   if (walk.attach) {
     HONE_RETURN_IF_ERROR(CheckCarriedInside(instance, position));
+    HONE_ASSIGN_OR_RETURN(needed_step, IsStepNeeded(instance, position));
     for (int q : stage_order_) {
       if (!AttachedAt(q, instance.stage, loop)) continue;
       for (int r : s_.workload.stages[q].results) saved.emplace_back(r, location_[r]);
@@ -393,6 +396,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
     if (shared && !ahead && IsRepeated(instance, position)) body.push_back(ir::Sync());
     e.stmt = ir::Block(std::move(body));
   }
+  if (needed_step) e.stmt = Guard(std::move(e.stmt), {needed_step});
   e.before = std::move(before);
   return e;
 }

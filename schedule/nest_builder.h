@@ -118,6 +118,9 @@ class NestBuilder {
   absl::Status AddLoopTile(const Instance& instance, size_t position, int result, Storage storage);
   ir::Expr TileIndex(const Instance& instance, const Location& tile);
 
+  // nest_steps.cc: which iterations of a scan are needed.
+  absl::StatusOr<ir::Expr> IsStepNeeded(const Instance& instance, size_t position);
+
   // nest_pipeline.cc: shared tiles of later iterations, on their way.
   absl::Status AttachAhead(Instance& instance, size_t position, std::vector<ir::Stmt>* before,
                            std::vector<ir::Stmt>* out);
@@ -234,15 +237,5 @@ bool Loads(const ir::Stage& reader, const ir::Stage& producer);
 /// True for a load, in a Stage of scan `scan`, of an earlier iteration: its first index is not the
 /// Stage's own t.
 bool IsCarriedLoad(const ir::Workload& workload, int scan, const ir::ExprNode& load);
-
-/// Whether one iteration's values of this carried tensor may overwrite those of the one before: a
-/// map at root that owns the loops of its scan makes it, each point reads only itself of the
-/// iteration before, and outside of the scan only the last iteration is read. Only for tensors so
-/// large that the caches feel it.
-bool MayOverwrite(const Schedule& schedule, int tensor);
-
-/// Whether the Schedule keeps the order of every scan's iterations and computes its Stages where
-/// that can be done.
-absl::Status CheckScans(const Schedule& schedule, const std::vector<int>& stage_order);
 
 }  // namespace hone::schedule

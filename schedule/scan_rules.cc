@@ -1,3 +1,5 @@
+#include "schedule/scan_rules.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include "base/status.h"
 #include "schedule/nest_builder.h"
 
-// Scans: the iterations t of a region follow each other, whatever else is reordered.
 namespace hone::schedule {
 
 using ir::Expr;
@@ -26,14 +27,18 @@ void LeavesOfT(const StageSchedule& s, int loop, std::vector<int>* leaves) {
   LeavesOfT(s, n.split_inner, leaves);
 }
 
+/// Its iterations are phases of their own: the sequential axis is outermost and whole.
+bool IsStepped(const StageSchedule& s) { return s.order[0] == 0; }
+
+}  // namespace
+
 std::vector<int> LeavesOfT(const StageSchedule& s) {
   std::vector<int> leaves;
   LeavesOfT(s, 0, &leaves);
   return leaves;
 }
 
-/// Its iterations are phases of their own: the sequential axis is outermost and whole.
-bool IsStepped(const StageSchedule& s) { return s.order[0] == 0; }
+namespace {
 
 absl::Status CheckLoopsOfT(const Schedule& schedule, int id) {
   const ir::Stage& stage = schedule.workload.stages[id];
@@ -115,6 +120,31 @@ absl::Status CheckPlaceInScan(const Schedule& s, int stage) {
                   q.name, s.stages[owner].loops[last].name));
 }
 
+/// The last iteration that changes a point, where the Stage says so: a choice that keeps what the
+/// iteration before made once `last < t`. Null: it may be any.
+Expr LastChange(const ir::Stage& made) {
+  const Expr& body = made.body[0];
+  if (body->kind != ir::ExprKind::kSelect) return nullptr;
+  const Expr& kept = body->args[1];
+  std::vector<Expr> before;
+  for (int d = 0; d < made.num_spatial(); ++d) before.push_back(ir::Var(d));
+  before[0] = ir::Var(0) - ir::Int(1);
+  if (kept->kind != ir::ExprKind::kLoad || kept->id != made.results[0] ||
+      !std::ranges::equal(kept->args, before, ir::Equal))
+    return nullptr;
+  std::vector<Expr> conditions;
+  ir::SplitConjunction(body->args[0], &conditions);
+  Expr last;
+  for (const Expr& c : conditions) {
+    const bool is_less = c->kind == ir::ExprKind::kBinary && c->binary() == ir::BinaryOp::kLt;
+    if (is_less && ir::Equal(c->args[1], ir::Var(0)) && !ir::DependsOnVar(c->args[0], 0))
+      last = c->args[0];
+    else if (!ir::Equal(c, ir::Ge(ir::Var(0), ir::Int(1))))
+      return nullptr;
+  }
+  return last;
+}
+
 }  // namespace
 
 bool MayOverwrite(const Schedule& schedule, int tensor) {
@@ -128,8 +158,14 @@ bool MayOverwrite(const Schedule& schedule, int tensor) {
   if (made.scan < 0 || made.combiner != ir::Combiner::kNone || !made.store.empty() ||
       s.place != Place::kRoot || IsStepped(s))
     return false;
+  const Expr last = LastChange(made);
   const auto keeps = [&](const ir::Stage& reader, const ir::ExprNode& load) {
-    if (reader.scan != made.scan) return ir::AsInt(load.args[0]) == made.spatial[0] - 1;
+    if (reader.scan != made.scan) {
+      const bool changes_no_more =
+          last && ir::Equal(ir::Simplify(ir::SubstituteVars(last, load.args), {}),
+                            ir::Simplify(load.args[0], {}));
+      return changes_no_more || ir::AsInt(load.args[0]) == made.spatial[0] - 1;
+    }
     if (!IsCarriedLoad(w, made.scan, load)) return true;
     bool own = &reader == &made;
     for (int d = 1; own && d < made.num_spatial(); ++d) {

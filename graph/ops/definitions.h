@@ -14,7 +14,7 @@ std::span<const OpDefinition> ShapeOps();        // Transpose, Reshape, Expand, 
 std::span<const OpDefinition> SliceOps();        // Slice, Pad
 std::span<const OpDefinition> ConcatOps();
 std::span<const OpDefinition> GatherOps();  // Gather, GatherElements, GatherND, Lookup
-std::span<const OpDefinition> IndexOps();   // Trilu, ReverseSequence, TensorScatter
+std::span<const OpDefinition> IndexOps();   // Trilu, Causal, ReverseSequence, TensorScatter
 std::span<const OpDefinition> ResizeOps();
 std::span<const OpDefinition> ConvOps();  // Conv, ConvInteger
 std::span<const OpDefinition> ConvTransposeOps();

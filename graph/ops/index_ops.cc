@@ -7,7 +7,7 @@
 #include "graph/ops/definitions.h"
 #include "graph/ops/operand.h"
 
-// Trilu, ReverseSequence and TensorScatter: bodies that look at their own indices.
+// Trilu, Causal, ReverseSequence and TensorScatter: bodies that look at their own indices.
 namespace hone::graph::ops {
 namespace {
 
@@ -36,6 +36,34 @@ absl::StatusOr<Tensors> ExpressTrilu(const OpCall& call, WorkloadBuilder& builde
   const Expr kept = upper ? ir::Ge(column, row + k) : ir::Ge(row + k, column);
   return Tensors{builder.AddMap(
       x.shape, ir::Select(kept, ReadAt(call, builder, tensors, 0, point), ir::Const(x.dtype, 0)))};
+}
+
+absl::StatusOr<Types> InferCausal(const OpCall& call) {
+  HONE_RETURN_IF_ERROR(RequireInputs(call, 2));
+  const TensorType& x = call.inputs[0].type;
+  const TensorType& hidden = call.inputs[1].type;
+  if (x.shape.size() < 2)
+    return Invalid(fmt::format("it takes an input of rank 2 or more, not {}", x.shape.size()));
+  if (hidden.NumElements() != 1 || hidden.dtype != x.dtype) {
+    return Invalid(fmt::format("what hidden elements are must be one {}, not {}",
+                               ToString(x.dtype), ToText(hidden)));
+  }
+  return Types{x};
+}
+
+/// Keeps what row i of the last two axes sees: columns up to i + offset.
+absl::StatusOr<Tensors> ExpressCausal(const OpCall& call, WorkloadBuilder& builder,
+                                      const Tensors& tensors) {
+  const TensorType& x = call.inputs[0].type;
+  const Exprs point = Axes(x.shape.size());
+  const int64_t extents = x.shape[point.size() - 2] + x.shape[point.size() - 1];
+  const Expr last = point[point.size() - 2] +
+                    ir::Int(std::clamp(call.Int("offset", 0), -extents, extents));
+  const Expr hidden =
+      ReadAt(call, builder, tensors, 1, Exprs(call.inputs[1].type.shape.size(), ir::Int(0)));
+  return Tensors{builder.AddMap(
+      x.shape,
+      ir::Select(ir::Ge(last, point.back()), ReadAt(call, builder, tensors, 0, point), hidden))};
 }
 
 absl::StatusOr<Types> InferReverseSequence(const OpCall& call) {
@@ -116,6 +144,7 @@ absl::StatusOr<Tensors> ExpressTensorScatter(const OpCall& call, WorkloadBuilder
 
 constexpr OpDefinition kOps[] = {
     {"Trilu", InferTrilu, ExpressTrilu},
+    {"Causal", InferCausal, ExpressCausal},
     {"TensorScatter", InferTensorScatter, ExpressTensorScatter},
     {"ReverseSequence", InferReverseSequence, ExpressReverseSequence},
 };

@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "base/status.h"
-#include "graph/group_workload.h"
 #include "graph/op.h"
+#include "graph/passes/known_values.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewriter.h"
 
@@ -31,36 +30,6 @@ bool IsWorthFolding(const Graph& graph, const Node& node) {
   return definition != nullptr && definition->express != nullptr;
 }
 
-// The same bytes under another shape.
-ConstantPtr Relabelled(const ConstantPtr& data, const TensorType& type) {
-  auto relabelled = std::make_shared<TensorData>(*data);
-  relabelled->type = type;
-  return relabelled;
-}
-
-absl::StatusOr<std::vector<std::pair<ValueId, ConstantPtr>>> Compute(Graph& graph, NodeId id,
-                                                                     Evaluator& evaluator) {
-  std::vector<std::pair<ValueId, ConstantPtr>> results;
-  const Node& node = graph.nodes[id];
-  if (node.op == "Reshape") {
-    const ConstantPtr& data = graph.values[node.inputs[0]].constant;
-    results.emplace_back(node.outputs[0], Relabelled(data, graph.values[node.outputs[0]].type));
-    return results;
-  }
-  HONE_ASSIGN_OR_RETURN(GroupWorkload group, BuildNodeWorkload(graph, id));
-  std::vector<ConstantPtr> tensors;
-  for (ValueId value : group.inputs) tensors.push_back(graph.values[value].constant);
-  for (ValueId value : group.constants) tensors.push_back(graph.values[value].constant);
-  HONE_ASSIGN_OR_RETURN(std::vector<ConstantPtr> outputs,
-                        evaluator.Evaluate(group.workload, tensors));
-  HONE_CHECK(outputs.size() == group.outputs.size());
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    results.emplace_back(group.outputs[k],
-                         Relabelled(outputs[k], graph.values[group.outputs[k]].type));
-  }
-  return results;
-}
-
 }  // namespace
 
 absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
@@ -70,7 +39,7 @@ absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context) {
     rewriter.Keep(old);
     if (!IsWorthFolding(graph, graph.nodes.back())) continue;
     const NodeId id = static_cast<NodeId>(graph.nodes.size()) - 1;
-    HONE_ASSIGN_OR_RETURN(auto results, Compute(graph, id, context.evaluator));
+    HONE_ASSIGN_OR_RETURN(auto results, ComputeNode(graph, id, context.evaluator));
     for (auto& [value, data] : results) {
       graph.values[value].constant = std::move(data);
       graph.values[value].producer = -1;

@@ -130,6 +130,14 @@ absl::StatusOr<int> RecogniseSilu(Graph& graph, const PassContext& context);
 ///   %5 = Binary(%4, %c6) {fn=div}
 absl::StatusOr<int> RecogniseHardSigmoid(Graph& graph, const PassContext& context);
 
+/// Known masks under which row i of the scores sees columns up to i + offset become a comparison of
+/// indices: selected by a bool, or added to what a softmax is of, 0 where it is seen. Hidden scores
+/// must be so low that nothing is left of them (-inf, the lowest float), and every row sees one.
+///
+///   %2 = Binary(%0, %mask) {fn=add}           %2 = Causal(%0, %lowest) {offset=0}
+///   %3 = Softmax(%2) {axis=3}                 %3 = Softmax(%2) {axis=3}
+absl::StatusOr<int> RecogniseCausal(Graph& graph, const PassContext& context);
+
 /// Marks the second product of an attention in f32, softmax(scale · Q Kᵀ + mask) V, over as many
 /// keys and rows as the Target's group limits say, so that grouping puts both products and the
 /// softmax between them in one group.

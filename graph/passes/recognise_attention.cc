@@ -47,7 +47,8 @@ class AttentionMarker {
   bool IsPrivate(ValueId id) const { return readers_[id].size() == 1 && !is_output_[id]; }
 
   static bool IsElementwise(const Node& node) {
-    return node.op == "Unary" || node.op == "Binary" || node.op == "Select" || node.op == "Cast";
+    return node.op == "Unary" || node.op == "Binary" || node.op == "Select" ||
+           node.op == "Causal" || node.op == "Cast";
   }
 
   // A relabelling that leaves rows whole: [b·h, q, k] to [b, h, q, k].

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
 #include "ir/index/simplify.h"
 #include "schedule/algorithms/attention_form.h"
+#include "schedule/algorithms/causal_form.h"
 #include "schedule/primitives/primitive.h"
 
 namespace hone::schedule {
@@ -34,6 +36,7 @@ class Rewriter {
       : s_(schedule), f_(std::move(form)), block_(block), first_(first) {
     for (const auto& stage : s_.workload.stages) scan_ = std::max(scan_, stage.scan + 1);
     blocks_ = (f_.keys + block - 1) / block;
+    causal_ = FindCausal(s_.workload, f_);
     rows_ = s_.workload.stages[static_cast<size_t>(f_.max)].spatial;
   }
 
@@ -110,6 +113,14 @@ class Rewriter {
     return ir::Select(ir::Lt(KeyOf(key), Int(f_.keys)), std::move(value), F32(otherwise));
   }
   Expr KeyOf(int key) const { return Var(0) * block_ + Var(key); }
+  /// The last block of which a row sees a key; `row` has one index for each of the rows' axes.
+  Expr LastBlock(const std::vector<Expr>& row) const {
+    if (!causal_) return Int(blocks_ - 1);
+    const auto axis = static_cast<size_t>(causal_->axis);
+    const Expr last = ir::FloorDiv(row[axis] + causal_->offset, block_);
+    const bool inside = rows_[axis] - 1 + causal_->offset < f_.keys;
+    return inside ? last : ir::Min(last, Int(blocks_ - 1));
+  }
 
   /// An expression over the axes (R, key, others) as one over (t, R, key in the block, others),
   /// reading the blocks of the scores.
@@ -205,13 +216,21 @@ class Rewriter {
     const int o = NextTensor();
     const std::vector<Expr> at = Axes(shape.size());
     const Expr before = IfBefore(Load(o, Before(at)) * Load(fade, row), 0);
-    Add(shape, ir::Combiner::kNone, (Load(partial, at) + before) * Load(scale, row), kInScan);
+    Expr result = (Load(partial, at) + before) * Load(scale, row);
+    // Blocks that are hidden from a row leave it as it is.
+    if (causal_) {
+      const Expr last = LastBlock({row.begin() + 1, row.end()});
+      result = ir::Select(ir::And(ir::Ge(Var(0), Int(1)), ir::Lt(last, Var(0))),
+                          Load(o, Before(at)), std::move(result));
+    }
+    Add(shape, ir::Combiner::kNone, std::move(result), kInScan);
   }
 
-  /// The Stages that others read take what the last block leaves.
+  /// The Stages that others read take what the last block that a row sees leaves. So nothing needs
+  /// those that it does not see (NestBuilder::IsStepNeeded).
   void Finish(int l) {
     const int o = NextTensor() - 1;
-    const Expr last = Int(blocks_ - 1);
+    const Expr last = LastBlock(f_.row);
     ir::Stage& product = s_.workload.stages[static_cast<size_t>(f_.product)];
     std::vector<Expr> at = Axes(product.spatial.size());
     at.insert(at.begin(), last);
@@ -223,7 +242,7 @@ class Rewriter {
     MakeMap(f_.product, f_.divided ? ir::Select(empty, F32(kNan), result) : result * sum);
     if (f_.divided) return;
     std::vector<Expr> point = Axes(rows_.size());
-    point.insert(point.begin(), last);
+    point.insert(point.begin(), LastBlock(point));
     MakeMap(f_.sum, Load(l, std::move(point)));
   }
   void MakeMap(int id, Expr body) {
@@ -237,6 +256,7 @@ class Rewriter {
   Schedule& s_;
   AttentionForm f_;
   int64_t block_, blocks_ = 1;
+  std::optional<CausalForm> causal_;
   int first_;
   int scan_ = 0;
   std::vector<int64_t> rows_;

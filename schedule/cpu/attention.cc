@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "ir/cpu/cpu_target.h"
+#include "schedule/algorithms/causal_form.h"
 #include "schedule/cpu/attention_nest.h"
 #include "schedule/cpu/cpu_rules.h"
 #include "schedule/cpu/panels.h"
@@ -215,6 +216,9 @@ class AttentionRule final : public CpuRule {
   }
 
   static constexpr int64_t kNominalRows = 128, kNominalKeys = 256;
+  /// The same under a causal mask: the smaller the blocks on the diagonal, the less is computed for
+  /// nothing.
+  static constexpr int64_t kCausalRows = 64, kCausalKeys = 64;
 
   static bool IsLong(const CpuSubject& subject, const AttentionForm& f) {
     return f.keys >= kLongKeys && QueriesOf(subject.workload, f) >= kLongQueries;
@@ -222,22 +226,26 @@ class AttentionRule final : public CpuRule {
 
   static Values NominalValues(const CpuSubject& subject, const AttentionForm& f) {
     const TraceWriter w(subject.workload);
+    const bool causal = FindCausal(subject.workload, f).has_value();
+    const int64_t most_rows = causal ? kCausalRows : kNominalRows;
     TileForm form = FindTileForm(w, {f.chain.back(), f.chain.front(), {}, 0}, subject.target);
-    form.rows_total = std::min(form.rows_total, kNominalRows);
+    form.rows_total = std::min(form.rows_total, most_rows);
     const TileChoice tile = NominalTile(w, form, subject.target);
-    return {tile.rows, tile.vectors, NominalRows(w, f, subject.target), kNominalKeys};
+    return {tile.rows, tile.vectors, NominalRows(w, f, most_rows, subject.target),
+            causal ? kCausalKeys : kNominalKeys};
   }
 
   /// Rows of a block; fewer where threads would have unequal shares.
-  static int64_t NominalRows(const TraceWriter& w, const AttentionForm& f,
+  static int64_t NominalRows(const TraceWriter& w, const AttentionForm& f, int64_t most,
                              const ir::Target& target) {
     const auto own = AxesOfProduct(w, f);
-    if (!own.ok()) return kNominalRows;
+    if (!own.ok()) return most;
     const std::vector<int64_t>& extents = w.stage(f.product).spatial;
     const int64_t rows = extents[own->query];
-    int64_t best = kNominalRows;
+    int64_t best = most;
     double least = 0;
     for (int64_t wanted : {kNominalRows, int64_t{96}, int64_t{64}, int64_t{32}}) {
+      if (wanted > most) continue;
       const int64_t block = OnlineRows(wanted, rows, HasUnevenOthers(w, *own, target));
       int64_t shared = rows % block == 0 ? rows / block : 1;
       for (int a : own->others) shared *= extents[a];

@@ -37,5 +37,22 @@ TEST(LeastFlop, CountsMultiplyAddsByWhatMayAvoidThem) {
   EXPECT_EQ(Of("x0: f32[100] input range(-1,1)\ns0: f32[100] output = exp(x0[i0]) * 2.0\n"), 0);
 }
 
+TEST(LeastFlop, LeavesOutWhatACausalMaskHides) {
+  const auto attention = [](const std::string& score) {
+    return Of("x0: f32[8,4] input range(-1,1)\nx1: f32[8,4] input range(-1,1)\n"
+              "x2: f32[8,3] input range(-1,1)\n"
+              "s0: f32[8,8] = sum[r0:4] (x0[i0, r0] * x1[i1, r0])\n"
+              "s1: f32[8,8] = " + score + "\n"
+              "s2: f32[8] = max[r0:8] (s1[i0, r0])\n"
+              "s3: f32[8,8] = exp(s1[i0, i1] - s2[i0])\n"
+              "s4: f32[8] = sum[r0:8] (s3[i0, r0])\n"
+              "s5: f32[8,3] output = sum[r0:8] (s3[i0, r0] * (1.0 / s4[i0]) * x2[r0, i1])\n");
+  };
+  EXPECT_EQ(attention("s0[i0, i1] * 0.5"), 2.0 * 8 * 8 * (4 + 3));
+  // Rows see 1, 2, …, 8 keys.
+  EXPECT_EQ(attention("select(i0 >= i1, s0[i0, i1], -inf)"), 2.0 * 36 * (4 + 3));
+  EXPECT_EQ(attention("select(i0 + 2 >= i1, s0[i0, i1], -inf)"), 2.0 * 49 * (4 + 3));
+}
+
 }  // namespace
 }  // namespace hone::schedule
