@@ -155,6 +155,10 @@ std::vector<BadCall> BadMoves() {
 
 std::vector<BadCall> BadIndices() {
   return {
+      {"Causal",
+       {},
+       {F32({2, 3}), F32({3})},
+       "what hidden elements are must be one f32, not f32[3]"},
       {"Gather", {}, {F32({2, 3}), F32({2})}, "the indices must be integers, not f32"},
       {"Lookup", {}, {F32({2, 3}), F32({256})}, "f32[2,3] cannot index the table f32[256]"},
       {"GatherElements",
