@@ -1,8 +1,10 @@
 #include "client/tune_progress.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <map>
+#include <utility>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -215,6 +217,8 @@ void TuneProgress::Show(const TuneView& view) {
     context_.err << (json ? ProgressJson(view) : StateOf(view).Line()) << "\n";
   }
   context_.err << std::flush;
+  // The program that read our progress has ended or was killed; the log has what was measured.
+  if (json && context_.err.fail() && !std::exchange(unread_, true)) std::raise(SIGTERM);
 }
 
 void TuneProgress::Erase() { context_.err << table_.Erase() << std::flush; }

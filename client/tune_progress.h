@@ -42,7 +42,8 @@ double PredictedNs(const TuneView& view);
 
 /// The live table on a terminal; elsewhere a plain line now and then, or with --json every second
 /// an object {"progress": {"text", "seconds", "budget_seconds", "candidates", "default_us",
-/// "predicted_us"}} on a line; what is not known is null. One thread.
+/// "predicted_us"}} on a line; what is not known is null. When nobody reads these any more, as
+/// after kill -9 of the program that did, the tuning ends as by SIGTERM. One thread.
 class TuneProgress {
  public:
   explicit TuneProgress(CommandContext& context) : context_(context) {}
@@ -54,6 +55,7 @@ class TuneProgress {
   CommandContext& context_;
   double last_ = -1e9;
   LiveLines table_;
+  bool unread_ = false;  ///< our program was told to end, because nobody reads
 };
 
 /// The result for people, in lines of so many cells, and as one JSON object.

@@ -12,6 +12,7 @@ namespace hone::client {
 ///                   In a session `interrupted` becomes true and the session finishes its record; a
 ///                   second signal, or kGraceSeconds, ends the program with 7 whatever it is doing:
 ///                   every commit was whole, so is the log.
+///                   With --json also when nobody reads the progress any more.
 /// SIGHUP            is ignored: a closed terminal leaves the tuning running.
 /// SIGXFSZ           is ignored: a file that may not grow is an error of writing, like a full disk.
 class TuneSignals {

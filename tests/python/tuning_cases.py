@@ -134,6 +134,18 @@ class TuningTest(unittest.TestCase):
         self.assertEqual(running("left.db"), [])
         self.assertGreater(hone.Log("left.db").stats()["records"], 0)
 
+    def test_a_tuning_ends_after_its_interpreter_was_killed(self):
+        script = f"import hone; hone.tune({self.network!r}, seconds=600, log='killed.db')"
+        with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as program:
+            try:
+                self.wait_for_records("killed.db")
+            finally:
+                program.kill()
+        deadline = time.monotonic() + 30
+        while running("killed.db") and time.monotonic() < deadline:
+            time.sleep(0.2)
+        self.assertEqual(running("killed.db"), [])
+
     def wait_for_records(self, log):
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
