@@ -38,6 +38,8 @@ absl::Status RunFile(const std::string& path, const Options& options, const ir::
   if (trace.instructions.empty()) {
     HONE_ASSIGN_OR_RETURN(trace, schedule::DefaultTrace(workload, target));
   }
+  if (std::string why; !options.assembly && !ir::HostCanRun(target, &why))
+    return absl::FailedPreconditionError(why);
   HONE_ASSIGN_OR_RETURN(auto kernel, KernelRun::Make(workload, trace, target, clock, 1));
   if (options.assembly) {
     std::cout << kernel->assembly();

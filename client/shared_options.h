@@ -74,7 +74,8 @@ inline constexpr OptionSpec kTarget = {
     .argument = "TARGET",
     .help =
         "What to make code for: cpu:avx2, cpu:avx512 or cpu:native, "
-        "then +vnni, +bf16 and ,threads=N if wanted; or cuda:sm_80 (sm_86, sm_89, sm_90a, sm_100a)",
+        "then +vnni, +bf16, +amx and ,threads=N if wanted; or cuda:sm_80 (sm_86, sm_89, sm_90a, "
+        "sm_100a)",
     .default_text = "cpu:native"};
 inline constexpr OptionSpec kThreads = {
     .name = "threads",

@@ -255,7 +255,7 @@ llvm::Align FunctionEmitter::AlignOf(int buffer, const Affine& index) const {
   return llvm::Align(std::max(size, multiples & (~multiples + 1)));
 }
 
-FunctionEmitter::LanePattern FunctionEmitter::PatternOf(const Affine& index) {
+LanePattern FunctionEmitter::PatternOf(const Affine& index) {
   LanePattern pattern;
   // Usual: the lane atom and nothing else that differs between lanes.
   const Term* lane = nullptr;

@@ -77,6 +77,7 @@ absl::Status FunctionEmitter::Emit() {
   inner_ = function_->Declare(used_);
   EmitEntry();
   EmitStmt(phase_.body);
+  ConfigureTiles();
   function_->Finish();
   for (llvm::Instruction* marker : markers_) marker->eraseFromParent();
   return status_;

@@ -75,12 +75,18 @@ llvm::Instruction* FunctionEmitter::Marker() {
   return markers_.back();
 }
 
+void FunctionEmitter::EmitBody(const StmtNode& node) {
+  for (size_t k = 0; k < node.body.size();) {
+    const size_t emitted = EmitTilesFromZero(node.body, k);
+    if (emitted == 0) EmitStmt(node.body[k]);
+    k += std::max<size_t>(emitted, 1);
+  }
+}
+
 void FunctionEmitter::EmitStmt(const Stmt& stmt) {
   if (!status_.ok()) return;
   switch (stmt->kind) {
-    case StmtKind::kBlock:
-      for (const Stmt& inner : stmt->body) EmitStmt(inner);
-      return;
+    case StmtKind::kBlock: EmitBody(*stmt); return;
     case StmtKind::kFor: EmitFor(*stmt); return;
     case StmtKind::kIf: EmitIf(*stmt); return;
     case StmtKind::kStore: EmitStore(*stmt); return;
@@ -142,10 +148,8 @@ void FunctionEmitter::EmitPrefetch(const StmtNode& node) {
 }
 
 void FunctionEmitter::EmitFor(const StmtNode& node) {
-  if (node.extent == 0) return;
-  const auto emit_body = [&] {
-    for (const Stmt& inner : node.body) EmitStmt(inner);
-  };
+  if (node.extent == 0 || EmitTileRegion(node, /*from_zero=*/false)) return;
+  const auto emit_body = [&] { EmitBody(node); };
   switch (node.loop) {
     case LoopKind::kVector:
       if (vector_.lanes == 1) {
@@ -158,6 +162,12 @@ void FunctionEmitter::EmitFor(const StmtNode& node) {
       if (!EmitDot(node)) EmitUnrolled(node);
       return;
     case LoopKind::kMma: EmitMma(node); return;
+    case LoopKind::kTile:
+      if (region_) {
+        EmitTile(node);
+        return;
+      }
+      [[fallthrough]];  // a machine without tiles runs the loops
     case LoopKind::kSerial:
       if (node.extent == 1) {
         index_.Bind(node.var, Affine(0));
@@ -194,9 +204,7 @@ bool FunctionEmitter::EmitLaunched(const StmtNode& node) {
   }
   if (index == nullptr) return false;
   const int64_t launched = launch_.*ir::AxisOf(node.loop);
-  const auto emit_body = [&] {
-    for (const Stmt& inner : node.body) EmitStmt(inner);
-  };
+  const auto emit_body = [&] { EmitBody(node); };
   const Affine var = index_.NewVariable(0, {0, node.extent - 1});
   SetAtomValue(var, index);
   index_.Bind(node.var, var);
@@ -222,7 +230,7 @@ void FunctionEmitter::EmitUnrolled(const StmtNode& node) {
   for (int64_t k = 0; k < node.extent && status_.ok(); ++k) {
     if (straight) unrolled_.back().now = k;
     index_.Bind(node.var, Affine(k));
-    for (const Stmt& inner : node.body) EmitStmt(inner);
+    EmitBody(node);
   }
   if (straight) unrolled_.pop_back();
   if (unrolled_.empty()) strips_.clear();
@@ -232,6 +240,7 @@ void FunctionEmitter::EmitUnrolled(const StmtNode& node) {
 void FunctionEmitter::EmitLoop(llvm::Value* begin, llvm::Value* end, const StmtNode& node) {
   llvm::LLVMContext& context = builder_.getContext();
   llvm::BasicBlock* before = builder_.GetInsertBlock();
+  const size_t tile_sites = tile_sites_.size();
   auto* header = llvm::BasicBlock::Create(context, fmt::format("loop.v{}", node.var), inner_);
   llvm::Instruction* entry = builder_.CreateBr(header);
   builder_.SetInsertPoint(header);
@@ -247,7 +256,7 @@ void FunctionEmitter::EmitLoop(llvm::Value* begin, llvm::Value* end, const StmtN
   const Affine var = index_.NewVariable(static_cast<int>(frames_.size()) - 1, {0, node.extent - 1});
   SetAtomValue(var, counter);
   index_.Bind(node.var, var);
-  for (const Stmt& inner : node.body) EmitStmt(inner);
+  EmitBody(node);
   llvm::Value* next =
       builder_.CreateAdd(counter, builder_.getInt64(1), "", /*HasNUW=*/true, /*HasNSW=*/true);
   llvm::BasicBlock* latch = builder_.GetInsertBlock();
@@ -256,6 +265,7 @@ void FunctionEmitter::EmitLoop(llvm::Value* begin, llvm::Value* end, const StmtN
   counter->addIncoming(next, latch);
   builder_.SetInsertPoint(exit);
   frames_.pop_back();
+  HoistTileSites(tile_sites, entry);
   Boundary();
   // Addresses of what follows are made here, not before the loop, where each would take a register
   // of all threads as long as it runs.
@@ -289,7 +299,7 @@ void FunctionEmitter::EmitVector(const StmtNode& node) {
   if (!SetPrivate(node, &own)) {
     for (int64_t k = 0; k < node.extent && status_.ok(); ++k) {
       index_.Bind(node.var, Affine(k));
-      for (const Stmt& inner : node.body) EmitStmt(inner);
+      EmitBody(node);
     }
     return;
   }
@@ -307,7 +317,7 @@ void FunctionEmitter::EmitVector(const StmtNode& node) {
       vector_.lanes = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(active)));
       index_.Bind(node.var, index_.Lane(active) + Affine(done));
     }
-    for (const Stmt& inner : node.body) EmitStmt(inner);
+    EmitBody(node);
     vector_ = {};
     for (const int buffer : own) {
       StateOf(buffer).is_private = false;
@@ -337,7 +347,7 @@ void FunctionEmitter::EmitIf(const StmtNode& node) {
   const auto emit_body = [&] {
     const size_t facts = index_.num_facts();
     index_.PushFacts(condition, true);
-    for (const Stmt& inner : node.body) EmitStmt(inner);
+    EmitBody(node);
     index_.PopFacts(facts);
   };
   if (condition.IsConst()) {

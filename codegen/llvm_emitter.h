@@ -18,8 +18,10 @@
 #include "codegen/llvm_arith.h"
 #include "codegen/llvm_buffer_state.h"
 #include "codegen/llvm_loaded.h"
+#include "codegen/llvm_lane_pattern.h"
 #include "codegen/llvm_loop_frame.h"
 #include "codegen/llvm_phase_function.h"
+#include "codegen/llvm_tile_region.h"
 #include "ir/launch.h"
 #include "ir/mma.h"
 #include "ir/stmt.h"
@@ -53,33 +55,13 @@ class FunctionEmitter : private OpaqueSource {
     int atom = -1;
   };
 
-  /// How a lane-dependent index moves: base + offsets[lane], or anything (`offsets` empty).
-  struct LanePattern {
-    Affine base;
-    std::vector<int64_t> offsets;
-    bool contiguous = false;
-  };
-
-  /// An unrolled loop without loops inside, in the middle of iteration `now`.
-  struct UnrolledLoop {
-    int var;
-    int64_t extent, now, branches;
-  };
-  /// Loads at a stride, shifted by one element an iteration, made together: see llvm_transpose.cc.
-  struct Strip {
-    int buffer;
-    Affine first;
-    int64_t stride, generation, writes;
-    int active;
-    std::vector<Value> columns;
-  };
-
   // llvm_emit_function.cc
   void EmitEntry();
   llvm::Value* TableGlobal(int buffer);
 
   // llvm_emit_stmt.cc
   void EmitStmt(const ir::Stmt& stmt);
+  void EmitBody(const ir::StmtNode& node);
   void EmitFor(const ir::StmtNode& node);
   void EmitUnrolled(const ir::StmtNode& node);
   void EmitLoop(llvm::Value* begin, llvm::Value* end, const ir::StmtNode& node);
@@ -124,6 +106,19 @@ class FunctionEmitter : private OpaqueSource {
   /// The index of a load where variables have these values.
   Affine Placed(const ir::Expr& load, const std::vector<std::pair<int, ir::Expr>>& values);
   void RunMma(const ir::MmaLoop& mma);
+
+  // llvm_tiles.cc
+  size_t EmitTilesFromZero(const std::vector<ir::Stmt>& body, size_t first);
+  bool EmitTileRegion(const ir::StmtNode& node, bool from_zero);
+  void EmitTile(const ir::StmtNode& node);
+  TileRegion::Place TilePlace(int buffer, const ir::Expr& index, const ir::TileProduct& p, int row);
+  void PlanTiles(const ir::StmtNode& node);
+  void PlanFactors(const ir::StmtNode& node);
+  void ShareOutTiles();
+  void AddFactor(bool second, int64_t rows, int64_t row_bytes, bool another);
+  int FactorTile(const ir::TileProduct& p, bool second);
+  void HoistTileSites(size_t first, llvm::Instruction* before);
+  void ConfigureTiles();
 
   // llvm_emit_expr.cc
   Value Eval(const ir::Expr& expr);
@@ -244,6 +239,8 @@ class FunctionEmitter : private OpaqueSource {
   std::vector<llvm::Instruction*> markers_;
   int thread_x_ = -1;  // variable of the threads side by side; -1: none
   std::vector<FetchedMatrices> fetched_;
+  std::optional<TileRegion> region_;  // around the current place
+  std::vector<TileSite> tile_sites_;
 };
 
 }  // namespace hone::codegen

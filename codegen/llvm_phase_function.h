@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "codegen/llvm_instructions.h"
+#include "codegen/llvm_tile_unit.h"
 #include "ir/per_kind.h"
 #include "ir/stmt.h"
 #include "ir/target.h"
@@ -127,6 +128,8 @@ class PhaseFunction {
                                                      const std::vector<llvm::Value*>& /*sums*/) {
     return {};
   }
+  /// What multiplies tiles in registers; null: the machine has none. It lives as long as this.
+  virtual TileUnit* tiles() { return nullptr; }
   /// A hint that this address will be read.
   virtual void Prefetch(llvm::Value* pointer) = 0;
   /// Ends the phase with a result other than 0; the builder's block is closed.

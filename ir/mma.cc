@@ -1,39 +1,12 @@
 #include "ir/mma.h"
 
 #include "ir/index/simplify.h"
+#include "ir/narrow_product.h"
 
 namespace hone::ir {
 namespace {
 
-/// The loop that is all of a body, blocks of one statement aside; null: another statement.
-const StmtNode* OnlyStatement(const StmtNode& around) {
-  const StmtNode* inner = &around;
-  while (inner == &around || inner->kind == StmtKind::kBlock) {
-    if (inner->body.size() != 1) return nullptr;
-    inner = inner->body[0].get();
-  }
-  return inner;
-}
-
-const StmtNode* OnlyLoop(const StmtNode& around) {
-  const StmtNode* const inner = OnlyStatement(around);
-  const bool plain = inner != nullptr && inner->kind == StmtKind::kFor &&
-                     (inner->loop == LoopKind::kSerial || inner->loop == LoopKind::kUnrolled ||
-                      inner->loop == LoopKind::kVector);
-  return plain ? inner : nullptr;
-}
-
 bool IsByte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
-
-/// A number of f16, bf16 or a byte in memory, widened; null: another factor.
-Expr NarrowLoad(const Expr& factor) {
-  if (factor->kind != ExprKind::kCast) return nullptr;
-  const Expr& load = factor->args[0];
-  const bool narrow = factor->dtype == DType::kF32
-                          ? load->dtype == DType::kF16 || load->dtype == DType::kBF16
-                          : factor->dtype == DType::kI32 && IsByte(load->dtype);
-  return narrow && load->kind == ExprKind::kLoad && !HasLoad(load->args[0]) ? load : nullptr;
-}
 
 }  // namespace
 

@@ -11,9 +11,9 @@
 namespace hone::ir {
 namespace {
 
-constexpr std::array<std::string_view, 12> kLoopNames = {
+constexpr std::array<std::string_view, 13> kLoopNames = {
     "for", "unrolled", "vector",  "parallel", "step",     "dot",
-    "mma", "block.x",  "block.y", "block.z",  "thread.x", "thread.y"};
+    "mma", "tile", "block.x",  "block.y", "block.z",  "thread.x", "thread.y"};
 constexpr std::array<std::string_view, 5> kScopeNames = {"argument", "scratch", "register", "table",
                                                          "shared"};
 

@@ -298,8 +298,10 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instanc
     ir::LoopKind kind = KindOf(instance.stage, position);
     // Without its terms it is a loop as others.
     if (kind == ir::LoopKind::kMma && !walk.reduce_loops) kind = ir::LoopKind::kUnrolled;
+    if (kind == ir::LoopKind::kTile && !walk.reduce_loops) kind = ir::LoopKind::kSerial;
     e.stmt = ir::For(var, segment.count, kind, std::move(e.stmt));
     if (kind == ir::LoopKind::kMma) HONE_RETURN_IF_ERROR(CheckMma(e, node.name));
+    if (kind == ir::LoopKind::kTile) HONE_RETURN_IF_ERROR(CheckTile(e, node.name));
   }
   if (!e.before.empty()) {
     std::vector<Stmt> parts = std::exchange(e.before, {});

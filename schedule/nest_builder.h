@@ -127,6 +127,7 @@ class NestBuilder {
 
   // nest_mma.cc: what a warp multiplies together.
   absl::Status CheckMma(const Emitted& e, const std::string& loop) const;
+  absl::Status CheckTile(const Emitted& e, const std::string& loop) const;
 
   // nest_prefetch.cc: what later iterations read.
   absl::Status AddPrefetches(const Instance& instance, size_t position, std::vector<ir::Stmt>* out);

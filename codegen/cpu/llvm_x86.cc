@@ -2,6 +2,7 @@
 
 #include "llvm/IR/IntrinsicsX86.h"
 
+#include "codegen/cpu/amx.h"
 #include "codegen/cpu/llvm_x86_instructions.h"
 #include "codegen/llvm_target.h"
 #include "ir/cpu/cpu_target.h"
@@ -48,6 +49,7 @@ class X86Function : public PhaseFunction {
     return target_.vnni ? ByteProducts::kVnni : ByteProducts::kPairs;
   }
   bool has_bf16_products() const override { return target_.bf16; }
+  TileUnit* tiles() override { return target_.amx ? &amx_ : nullptr; }
   // vdpbf16ps for bf16; vpdpbusd for bytes; vpdpwssd or vpmaddwd for words, never vpmaddubsw, whose
   // sums saturate.
   llvm::Value* AddProducts(llvm::Value* sums, llvm::Value* left, llvm::Value* right) override {
@@ -179,6 +181,7 @@ class X86Function : public PhaseFunction {
 
   const ir::CpuTarget& target_;
   llvm::IRBuilder<>& b_;
+  Amx amx_{b_};
   std::vector<int> arguments_;  // ids of the buffers passed in, by parameter of inner_
   llvm::Function* inner_ = nullptr;
   llvm::Function* outer_ = nullptr;

@@ -13,6 +13,9 @@ namespace hone::costmodel {
 namespace {
 
 // Nominal numbers of a core: they order candidates, they predict no clock.
+/// Bytes that a lane's share of a tile multiplies in the time of a multiply-add (AMX: 1,024 products
+/// of bytes a cycle).
+constexpr double kTileProducts = 32;
 constexpr double kClock = 3.5e9;
 constexpr double kL2BytesPerCycle = 32, kL3BytesPerCycle = 16, kMemoryBytesPerCycle = 6;
 constexpr double kBarrierSeconds = 3e-7;
@@ -152,7 +155,12 @@ void CpuFeatures::AddTile(const schedule::CpuFacts& f, Terms* out) const {
   const double step = contraction ? std::max({h * v, h + v, 4.0}) : std::max(h * v * 1.2, 4.0);
   out->efficiency = h * v / (step * spill + 0.2);
   const double bytes = PanelElementBytes(subject_);
-  out->compute = f.multiply_adds / (lanes * ProductsOfALane(subject_.tile) * threads * kClock) /
+  double products = ProductsOfALane(subject_.tile);
+  if (f.tile_efficiency > 0) {
+    out->efficiency = f.tile_efficiency;
+    products = kTileProducts / bytes;
+  }
+  out->compute = f.multiply_adds / (lanes * products * threads * kClock) /
                  (out->efficiency * out->row_balance * out->lane_use * out->thread_balance);
   // Each row tile streams its panel again; a panel beyond L2 comes from L3.
   const double block = f.reduce_block > 0

@@ -16,13 +16,15 @@ class Facts final : public KindFacts {
       const size_t at = text.find(extension);
       if (at != std::string::npos) text.erase(at, extension.size());
     };
-    if (!has(DType::kI8) && !has(DType::kU8)) drop("+vnni");
+    const bool bytes = has(DType::kI8) || has(DType::kU8);
+    if (!bytes) drop("+vnni");
     if (!has(DType::kBF16)) drop("+bf16");
+    if (!bytes && !has(DType::kBF16)) drop("+amx");
     return text;
   }
 
   bool Multiplies(const Target& target, DType dtype) const override {
-    return dtype != DType::kBF16 || target.As<CpuTarget>().bf16;
+    return dtype != DType::kBF16 || target.As<CpuTarget>().bf16 || target.As<CpuTarget>().amx;
   }
 };
 

@@ -1,6 +1,8 @@
 #include "ir/cpu/cpu_target.h"
 
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <charconv>
 
@@ -9,7 +11,7 @@ namespace hone::ir {
 namespace {
 
 constexpr int kMaxThreads = 1024;
-constexpr char kAccepted[] = "cpu:avx2|avx512[+vnni+bf16],threads=1..1024";
+constexpr char kAccepted[] = "cpu:avx2|avx512[+vnni+bf16+amx],threads=1..1024";
 constexpr std::string_view kPrefix = "cpu:";
 
 /// What an instruction set stands for; the only place that says so. Cache sizes are nominal.
@@ -33,14 +35,15 @@ void AddFeature(std::string_view feature, CpuTarget* target) {
 
 /// Sets the flag named by one +extension.
 bool AddExtension(std::string_view name, CpuTarget* target, std::string* why) {
+  bool* const wide = name == "bf16" ? &target->bf16 : name == "amx" ? &target->amx : nullptr;
   if (name == "vnni" && !target->vnni) {
     target->vnni = true;
-  } else if (name == "bf16" && !target->bf16) {
+  } else if (wide != nullptr && !*wide) {
     if (target->isa != Isa::kAvx512) {
-      *why = "+bf16 needs avx512";
+      *why = "+" + std::string(name) + " needs avx512";
       return false;
     }
-    target->bf16 = true;
+    *wide = true;
   } else {
     *why = "unknown or repeated extension '+" + std::string(name) + "'";
     return false;
@@ -131,6 +134,10 @@ class Cpu final : public TargetKind {
       target->family += "+bf16";
       AddFeature("+avx512bf16", cpu.get());
     }
+    if (cpu->amx) {
+      target->family += "+amx";
+      AddFeature("+amx-tile,+amx-int8,+amx-bf16", cpu.get());
+    }
     target->text = target->family + ",threads=" + std::to_string(target->threads);
     target->details = cpu;
     return true;
@@ -145,6 +152,7 @@ class Cpu final : public TargetKind {
       resolved = wide ? "cpu:avx512" : "cpu:avx2";
       if (HasVnni(wide) && rest.find("+vnni") == std::string::npos) resolved += "+vnni";
       if (HasBf16(wide) && rest.find("+bf16") == std::string::npos) resolved += "+bf16";
+      if (wide && HasAmx() && rest.find("+amx") == std::string::npos) resolved += "+amx";
       resolved += rest;
     }
     if (resolved.find(",threads=") == std::string::npos) {
@@ -158,7 +166,8 @@ class Cpu final : public TargetKind {
                      .avx512 = HasAvx512Level(),
                      .avx_vnni = HasVnni(false),
                      .avx512_vnni = HasVnni(true),
-                     .avx512_bf16 = HasBf16(true)},
+                     .avx512_bf16 = HasBf16(true),
+                     .amx = target.As<CpuTarget>().amx && HasAmx()},
                     target);
     return why->empty();
   }
@@ -167,7 +176,8 @@ class Cpu final : public TargetKind {
     const auto &best = device.As<CpuTarget>(), &cpu = code.As<CpuTarget>();
     // AVX-VNNI and AVX512-VNNI are two extensions: chips have either without the other.
     const bool vnni = best.vnni && best.isa == cpu.isa;
-    return cpu.isa <= best.isa && (vnni || !cpu.vnni) && (best.bf16 || !cpu.bf16);
+    return cpu.isa <= best.isa && (vnni || !cpu.vnni) && (best.bf16 || !cpu.bf16) &&
+           (best.amx || !cpu.amx);
   }
 
   /// Multiply-adds at two per lane and nominal cycle.
@@ -182,11 +192,21 @@ class Cpu final : public TargetKind {
   uint64_t PackageBits(const Target& target) const override {
     const auto& cpu = target.As<CpuTarget>();
     return kIsaAvx2 | (cpu.isa == Isa::kAvx512 ? kIsaAvx512 : 0) | (cpu.vnni ? kIsaVnni : 0) |
-           (cpu.bf16 ? kIsaBf16 : 0);
+           (cpu.bf16 ? kIsaBf16 : 0) | (cpu.amx ? kIsaAmx : 0);
   }
 };
 
 }  // namespace
+
+bool HasAmx() {
+  constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24, kBytes = 1U << 25;
+  constexpr unsigned kAll = kBf16 | kTile | kBytes;
+  constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kAll) != kAll) return false;
+  static const bool granted = syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+  return granted;
+}
 
 std::string WhyNotOn(const CpuFeatures& cpu, const Target& target) {
   const auto& code = target.As<CpuTarget>();
@@ -199,6 +219,9 @@ std::string WhyNotOn(const CpuFeatures& cpu, const Target& target) {
   } else if (code.bf16 && !cpu.avx512_bf16) {
     missing = "AVX512-BF16";
     remedy = "; code for a target without +bf16 multiplies in f32";
+  } else if (code.amx && !cpu.amx) {
+    missing = "AMX (tiles, int8, bf16), with the kernel's leave to use it";
+    remedy = "; code for a target without +amx multiplies in vectors";
   }
   if (missing.empty()) return "";
   const char* host = cpu.avx512 ? "avx512" : cpu.avx2 ? "avx2" : "older than avx2";

@@ -57,6 +57,7 @@ const std::vector<const CpuRule*>& CpuRules() {
       &CascadeSketches(),    //
       &KeptSketches(),       //
       &BitmaskSketches(),    //
+      &TileProductSketches(), //
       &DirectSketches(),     //
       &WinogradSketches(),   //
       &RowsSketches(),       //

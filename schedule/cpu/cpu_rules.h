@@ -15,6 +15,7 @@ namespace hone::schedule {
 const CpuRule& CascadeSketches();
 const CpuRule& KeptSketches();
 const CpuRule& BitmaskSketches();
+const CpuRule& TileProductSketches();
 const CpuRule& DirectSketches();
 const CpuRule& WinogradSketches();
 const CpuRule& RowsSketches();

@@ -158,24 +158,29 @@ bool IsSumOfNarrowProducts(const ir::Stage& stage, const ir::Target& target) {
   });
 }
 
-int64_t DotOf(const ir::Workload& w, const ir::Stage& stage, const std::vector<Access>& accesses,
-              const TileForm& f, const ir::Target& target) {
-  if (!IsSumOfNarrowProducts(stage, target) || f.reduce.empty() || f.vector_axis < 0) return 1;
+bool SuitsDots(const ir::Stage& stage, const std::vector<Access>& accesses, const TileForm& f) {
+  if (f.reduce.empty() || f.vector_axis < 0) return false;
   const int r = f.reduce.back();
   int shared = 0, panels = 0;
-  bool mixed = false;
   for (const Access& a : accesses) {
-    if (a.guarded || !a.linear[r]) return 1;
+    if (a.guarded || !a.linear[r]) return false;
     if (a.SharedAlong(f.vector_axis))
       shared += a.stride[r] == 1;
     else
       panels += a.DependsOn(r) && HasPlainIndex(a, r) && HasPlainIndex(a, f.vector_axis);
-    mixed |= ir::IsUnsigned(w.tensors[a.tensor].dtype) !=
-             ir::IsUnsigned(w.tensors[accesses[0].tensor].dtype);
   }
-  if (shared != 1 || panels != 1) return 1;
+  return shared == 1 && panels == 1 && stage.Extent(r) % 2 == 0;
+}
+
+int64_t DotOf(const ir::Workload& w, const ir::Stage& stage, const std::vector<Access>& accesses,
+              const TileForm& f, const ir::Target& target) {
+  if (!IsSumOfNarrowProducts(stage, target) || !SuitsDots(stage, accesses, f)) return 1;
+  const bool mixed = std::ranges::any_of(accesses, [&](const Access& a) {
+    return ir::IsUnsigned(w.tensors[a.tensor].dtype) !=
+           ir::IsUnsigned(w.tensors[accesses[0].tensor].dtype);
+  });
   const int64_t most = target.As<ir::CpuTarget>().vnni && mixed ? 4 : 2;
-  return stage.Extent(r) % most == 0 ? most : stage.Extent(r) % 2 == 0 ? 2 : 1;
+  return stage.Extent(f.reduce.back()) % most == 0 ? most : 2;
 }
 
 bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent) {

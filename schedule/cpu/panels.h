@@ -16,8 +16,12 @@ namespace hone::schedule {
 bool NeedsPacking(const ir::Workload& w, const Access& a, int v, int64_t extent);
 
 /// A sum of products of two loaded bytes, widened to i32, or of two of bf16, widened to f32, where
-/// the target multiplies them so.
+/// the target multiplies them so in vectors.
 bool IsSumOfNarrowProducts(const ir::Stage& stage, const ir::Target& target);
+
+/// Whether factors lie as a product of several terms at a time wants them: innermost terms side by
+/// side in the factor that all lanes share, and free to be laid out so in panels of the other.
+bool SuitsDots(const ir::Stage& stage, const std::vector<Access>& accesses, const TileForm& form);
 
 /// Numbers along the innermost reduce axis that one instruction multiplies and adds up: four of u8
 /// and s8 with VNNI, two of bf16 where the Target has that, two of any bytes, which every Target

@@ -45,6 +45,8 @@ struct TileForm {
   int64_t registers = 1;  ///< that a vector of results takes: the index of a tuple is wider
   /// Iterations of the innermost reduce axis that one instruction multiplies and adds up; 1: none.
   int64_t dot = 1;
+  /// Groups of so many that one product of tiles adds up, in tile registers; 0: vectors do it.
+  int64_t tile_groups = 0;
   /// Bytes are multiplied in pairs of 16 bits, to which the panels and, where many panels read it,
   /// this tensor that all lanes share are widened before; -1: it is widened in the loop.
   bool pairs = false;
@@ -82,7 +84,16 @@ std::optional<TileChoice> ReadTile(const TraceWriter& writer, const TileForm& fo
                                    const ir::Target& target, const Trace& trace);
 /// The loops of an anchor that is computed in its owner's register tile.
 void ScheduleTileLoops(TraceWriter& writer, const TileForm& form);
-/// Computes the anchor in registers at a loop of its owner's, with those loops.
+/// The same where products of tiles are what is done (form.tile_groups).
+void ScheduleTileProduct(TraceWriter& writer, const TileForm& form);
+/// Splits the rows of a block into 16s, and the terms; makes products of tiles of the innermost
+/// loops, which follow the reduce loops after those in `order`. `across` counts the 16 `columns` of
+/// a tile.
+void OrderTileProduct(TraceWriter& writer, const TileForm& form, int stage, const std::string& rows,
+                      const std::string& across, const std::string& columns,
+                      std::vector<std::string>* order);
+/// Computes the anchor in registers at a loop of its owner's, with those loops; sums of products of
+/// tiles in memory.
 void ScheduleAnchorInside(TraceWriter& writer, const TileForm& form, const std::string& tile_loop);
 /// The tile of an owner that is itself computed at a loop: no loop is parallel, nothing is packed.
 /// What counts of `padding` is only whether the row axis's borders are peeled.

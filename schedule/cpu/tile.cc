@@ -316,8 +316,12 @@ void ScheduleTileLoops(TraceWriter& w, const TileForm& f) {
 }
 
 void ScheduleAnchorInside(TraceWriter& w, const TileForm& f, const std::string& tile_loop) {
-  w.Emit(fmt::format("compute_at({}, {}, register)", w.name(f.anchor), tile_loop));
-  ScheduleTileLoops(w, f);
+  w.Emit(fmt::format("compute_at({}, {}, {})", w.name(f.anchor), tile_loop,
+                     f.tile_groups > 0 ? "memory" : "register"));
+  if (f.tile_groups > 0)
+    ScheduleTileProduct(w, f);
+  else
+    ScheduleTileLoops(w, f);
 }
 
 void ScheduleTileInside(TraceWriter& w, const TileForm& f, const TileChoice& c, Padding padding) {
@@ -361,8 +365,33 @@ void ScheduleTileInside(TraceWriter& w, const TileForm& f, const TileChoice& c, 
   }
 }
 
+namespace {
+
+/// Sums of tiles where the result lies: no copy of them is needed.
+void ScheduleTilesInPlace(TraceWriter& w, const TileForm& f, const TileChoice& c,
+                          const ir::Target& target) {
+  const ir::Stage owner = w.stage(f.owner);
+  PackPanels(w, f, c.vectors * f.lanes, target);
+  const OuterLoops outer = OrderOuter(w, f, c, target);
+  const std::string v = Loop(w, f.owner, f.vector_axis);
+  w.Emit(fmt::format("split({}, [{}, {}])", v, c.vectors, f.lanes));
+  std::string row = Loop(w, f.owner, f.row_axis);
+  if (const int64_t blocks = RowBlocks(owner, f, c, target); blocks > 1) {
+    w.Emit(fmt::format("split({}, {})", row, f.rows_total / blocks));
+    row += ".1";
+  }
+  w.Emit(fmt::format("split({}, {}, two_sizes)", row, c.rows));
+  std::vector<std::string> order = outer.names;
+  order.push_back(row + ".0");
+  OrderTileProduct(w, f, f.owner, row + ".1", v + ".1", v + ".2", &order);
+  Parallelise(w, f.owner, outer.names, outer.extents, target);
+}
+
+}  // namespace
+
 void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Padding padding,
                   const ir::Target& target) {
+  if (f.tile_groups > 0 && f.owner == f.anchor) return ScheduleTilesInPlace(w, f, c, target);
   const ir::Stage owner = w.stage(f.owner);
   const std::string anchor = w.name(f.anchor);
   const std::string o = w.name(f.owner);
@@ -404,7 +433,8 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   if (row.empty() && parallel.consumed == outer.names.size()) tile_loop = parallel.name;
   if (own)
     w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), anchor, tile_loop));
-  if (!row.empty()) w.Emit(fmt::format("unroll({}.1)", row));
+  // Sums of tiles come from memory: rows may follow each other.
+  if (!row.empty() && f.tile_groups == 0) w.Emit(fmt::format("unroll({}.1)", row));
   w.Emit(fmt::format("unroll({}.1)", v));
   w.Emit(fmt::format("vectorize({}.2)", v));
   if (dot) w.Emit(fmt::format("tensorize({}, dot)", order.back()));
@@ -427,6 +457,9 @@ std::optional<TileChoice> ReadTile(const TraceWriter& w, const TileForm& f,
     const std::vector<int64_t> first = FactorsOf(trace, row);
     std::vector<int64_t> rows = FactorsOf(trace, row + ".1");
     if (first.size() != 1 || first[0] < 1) return std::nullopt;
+    // Blocks of rows that are tiles are cut into these last.
+    if (f.tile_groups > 0 && f.owner == f.anchor && FactorsOf(trace, row + ".1.1").empty())
+      rows.clear();
     c.row_blocks = rows.empty() ? 1 : f.rows_total / first[0];
     if (rows.empty()) rows = first;
     if (rows.size() != 1) return std::nullopt;
@@ -446,31 +479,6 @@ std::optional<TileChoice> ReadTile(const TraceWriter& w, const TileForm& f,
            std::equal(outer.names.begin(), outer.names.end(), loops.begin());
   };
   return !stands(c) && stands(columns) ? columns : c;
-}
-
-void ScheduleInputTile(TraceWriter& w, int input, int owner, const ir::Target& target) {
-  const ir::Stage stage = w.stage(owner);
-  // The innermost leaf that is a whole outer axis of the owner before the tile's loops; nothing
-  // stands outside of the parallel loop.
-  const StageSchedule& schedule = w.schedule().stages[owner];
-  std::string at;
-  bool outer = true;
-  for (int l : schedule.order) {
-    const LoopNode& n = schedule.loops[l];
-    outer &= n.origin == LoopNode::Origin::kAxis || n.origin == LoopNode::Origin::kFused;
-    if (outer) at = n.name;
-    if (!outer && n.kind == ir::LoopKind::kParallel) at.clear();
-  }
-  if (at.empty()) return ScheduleMap(w, input, 1, target);
-  w.Emit(fmt::format("compute_at({}, {}, memory)", w.name(input), at));
-  const ir::Stage copy = w.stage(input);
-  const int v = VectorAxis(w.workload(), copy);
-  const int lanes = LanesFor(w.workload().tensors[copy.results[0]].dtype, target);
-  if (v < 0 || copy.spatial[v] < 2) return;
-  const int64_t width = std::min<int64_t>(lanes, copy.spatial[v]);
-  const std::string axis = fmt::format("{}.i{}", copy.name, v);
-  w.Emit(fmt::format("split({}, {}, mask)", axis, width));
-  w.Emit(fmt::format("vectorize({}.1)", axis));
 }
 
 }  // namespace hone::schedule

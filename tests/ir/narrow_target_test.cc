@@ -33,6 +33,13 @@ TEST(NarrowedTo, KeepsWhatTheDtypesCanUse) {
   EXPECT_EQ(NarrowedTo(Parsed("cpu:avx2,threads=1"), Copy("i8")).text, "cpu:avx2,threads=1");
 }
 
+TEST(NarrowedTo, KeepsTilesForBytesAndForBf16) {
+  const Target all = Parsed("cpu:avx512+vnni+bf16+amx,threads=2");
+  EXPECT_EQ(NarrowedTo(all, Copy("f32")).text, "cpu:avx512,threads=2");
+  EXPECT_EQ(NarrowedTo(all, Copy("u8")).text, "cpu:avx512+vnni+amx,threads=2");
+  EXPECT_EQ(NarrowedTo(all, Copy("bf16")).text, "cpu:avx512+bf16+amx,threads=2");
+}
+
 // A model's package asks for what any of its kernels uses.
 TEST(NarrowedTo, OfSeveralKeepsWhatAnyCanUse) {
   const Workload bytes = Copy("i8"), floats = Copy("f32");

@@ -51,6 +51,9 @@ TEST(TargetTest, TextIsNormalised) {
   EXPECT_EQ(target.threads, 2);
   EXPECT_EQ(Cpu("cpu:avx512+bf16+vnni").llvm_features, "-prefer-256-bit,+avx512vnni,+avx512bf16");
   EXPECT_EQ(Cpu("cpu:avx2+vnni").llvm_features, "+avxvnni");
+  EXPECT_EQ(Parsed("cpu:avx512+amx+bf16+vnni").text, "cpu:avx512+vnni+bf16+amx,threads=1");
+  EXPECT_EQ(Cpu("cpu:avx512+amx").llvm_features,
+            "-prefer-256-bit,+amx-tile,+amx-int8,+amx-bf16");
 }
 
 TEST(TargetTest, ADeviceCoversWhatHasNoMoreInstructions) {
@@ -63,19 +66,23 @@ TEST(TargetTest, ADeviceCoversWhatHasNoMoreInstructions) {
   EXPECT_FALSE(covers("cpu:avx2+vnni", "cpu:avx512"));
   EXPECT_FALSE(covers("cpu:avx512", "cpu:avx512+vnni"));
   EXPECT_FALSE(covers("cpu:avx512+vnni", "cpu:avx512+bf16"));
+  EXPECT_FALSE(covers("cpu:avx512+vnni", "cpu:avx512+vnni+amx"));
+  EXPECT_TRUE(covers("cpu:avx512+vnni+amx", "cpu:avx512+vnni"));
 }
 
 TEST(TargetTest, ThePackageSaysWhichInstructionsItsCodeNeeds) {
   EXPECT_EQ(PackageBits(Parsed("cpu:avx2")), kIsaAvx2);
   EXPECT_EQ(PackageBits(Parsed("cpu:avx512+vnni+bf16")),
             kIsaAvx2 | kIsaAvx512 | kIsaVnni | kIsaBf16);
+  EXPECT_EQ(PackageBits(Parsed("cpu:avx512+amx")), kIsaAvx2 | kIsaAvx512 | kIsaAmx);
 }
 
 TEST(TargetTest, BadPartsAreNamed) {
   EXPECT_NE(Refused("cpu:avx3").find("'avx3'"), std::string::npos);
   EXPECT_NE(Refused("gpu").find("cpu:"), std::string::npos);
   EXPECT_NE(Refused("cpu:native").find("resolved"), std::string::npos);
-  EXPECT_NE(Refused("cpu:avx2+amx").find("'+amx'"), std::string::npos);
+  EXPECT_NE(Refused("cpu:avx2+tpu").find("'+tpu'"), std::string::npos);
+  EXPECT_NE(Refused("cpu:avx2+amx").find("+amx needs avx512"), std::string::npos);
   EXPECT_NE(Refused("cpu:avx2+bf16").find("needs avx512"), std::string::npos);
   for (const char* bad : {"cpu:avx2,threads=0", "cpu:avx2,threads=", "cpu:avx2,threads=2x",
                           "cpu:avx2,threads=99999999999", "cpu:avx2,threads=-1"}) {
@@ -98,6 +105,17 @@ TEST(TargetTest, CodeThatACpuCannotRunIsExplained) {
   EXPECT_EQ(WhyNotOn(old, bf16),
             "code for cpu:avx512+bf16,threads=2 needs AVX-512 (F, BW, CD, DQ, VL), which this host "
             "(avx2) does not have");
+}
+
+TEST(TargetTest, CodeWithTilesNeedsTheKernelsLeave) {
+  const Target tiles = Parsed("cpu:avx512+vnni+amx,threads=2");
+  CpuFeatures host = {.avx2 = true, .avx512 = true, .avx512_vnni = true};
+  EXPECT_EQ(WhyNotOn(host, tiles),
+            "code for cpu:avx512+vnni+amx,threads=2 needs AMX (tiles, int8, bf16), with the "
+            "kernel's leave to use it, which this host (avx512) does not have; code for a target "
+            "without +amx multiplies in vectors");
+  host.amx = true;
+  EXPECT_EQ(WhyNotOn(host, tiles), "");
 }
 
 TEST(TargetTest, NativeResolvesToWhatTheHostCanRun) {

@@ -129,6 +129,17 @@ Case Residual(int64_t n, int64_t size, int64_t channels, int64_t wide) {
                       n, size, channels, wide, size + 2, size + 1)};
 }
 
+/// Bytes times bytes, and bf16, which tiles and dot products multiply.
+Case Narrow(const std::string& type, int64_t n, int64_t rows, int64_t columns, int64_t depth) {
+  const std::string sum = type == "bf16" ? "f32" : "i32";
+  return {fmt::format("{} {}x{}x{}x{}", type, n, rows, columns, depth),
+          fmt::format("workload 1\nx0: {5}[{0},{1},{3}] input range(0,100)\n"
+                      "x1: {5}[{3},{2}] constant\n"
+                      "s0: {4}[{0},{1},{2}] = sum[r0:{3}] ({4}(x0[i0, i1, r0]) * {4}(x1[r0, i2]))\n"
+                      "s1: f32[{0},{1},{2}] output = max(f32(s0[i0, i1, i2]), 0.0)\n",
+                      n, rows, columns, depth, sum, type)};
+}
+
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const int64_t n : {2, 3, 8}) {
@@ -140,6 +151,8 @@ std::vector<Case> Cases() {
     cases.push_back(Convolution(n, 14, 48, 48, 3, 1, 8));
     cases.push_back(Pooling(n, 28, 40));
     cases.push_back(Product(n, 64, 200, 96));
+    cases.push_back(Narrow("i8", n, 49, 200, 96));
+    cases.push_back(Narrow("bf16", n, 197, 64, 384));
     cases.push_back(Product(n, 1, 200, 512));
     cases.push_back(Softmax(n, 12, 197));
     cases.push_back(Attention(n, 4, 64));
@@ -200,7 +213,11 @@ TEST(LegalSpace, WhatEveryRuleOffersIsLegal) {
   std::map<std::string, Tally> tallies;
   for (const Case& c : Cases()) {
     const ir::Workload workload = WorkloadOf(c.text);
-    for (const char* target : {"cpu:avx2,threads=2", "cpu:avx512,threads=3"}) {
+    for (const char* target :
+         {"cpu:avx2,threads=2", "cpu:avx512,threads=3", "cpu:avx512+vnni+amx,threads=2"}) {
+      // What f32 has of it is that of plain AVX-512.
+      if (workload.tensors[0].dtype == ir::DType::kF32 && std::string_view(target).ends_with("amx,threads=2"))
+        continue;
       TrySketches(c, Space(workload, TargetOf(target), ir::AccuracyClass::kDefault), &random,
                   &tallies);
     }
@@ -211,7 +228,7 @@ TEST(LegalSpace, WhatEveryRuleOffersIsLegal) {
   }
   for (const char* sketch :
        {"attention/online", "attention/rows", "direct", "direct/guard", "direct/peeled",
-        "direct/root", "direct/tile", "map", "rows", "scan", "winograd2/one_phase",
+        "direct/root", "direct/tile", "map", "rows", "scan", "tiles", "winograd2/one_phase",
         "winograd2/three_phases", "winograd4/one_phase", "winograd4/three_phases"}) {
     EXPECT_GE(tallies[sketch].points, 20) << sketch;
   }
