@@ -31,9 +31,8 @@ bool HasTile(const StmtNode& node) {
 bool IsRegion(const StmtNode& node, std::vector<int>* serial) {
   if (IsTile(node)) {
     const std::optional<TileProduct> p = ir::FindTileProduct(node);
-    return p && std::ranges::none_of(*serial, [&](int var) {
-      return ir::DependsOnVar(p->store->index, var);
-    });
+    return p && std::ranges::none_of(
+                    *serial, [&](int var) { return ir::DependsOnVar(p->store->index, var); });
   }
   const bool loop = node.kind == StmtKind::kFor;
   if (loop && node.loop != LoopKind::kSerial && node.loop != LoopKind::kUnrolled) return false;
@@ -47,7 +46,8 @@ bool IsRegion(const StmtNode& node, std::vector<int>* serial) {
   return all;
 }
 
-/// Elements of a buffer that a statement gives zeros, or adds products of tiles to, and nothing else.
+/// Elements of a buffer that a statement gives zeros, or adds products of tiles to, and nothing
+/// else.
 struct Touched {
   int buffer = -1;  ///< -1: it does something else
   int64_t elements = 0;
@@ -59,7 +59,8 @@ Touched Several(const StmtNode& node, Touched (*of)(const StmtNode&)) {
   for (const Stmt& inner : node.body) {
     const Touched next = of(*inner);
     if (next.buffer < 0 || (all.buffer >= 0 && next.buffer != all.buffer)) return {};
-    all = {next.buffer, all.elements + next.elements, all.first == nullptr ? next.first : all.first};
+    all = {next.buffer, all.elements + next.elements,
+           all.first == nullptr ? next.first : all.first};
   }
   return all;
 }
@@ -157,8 +158,8 @@ void FunctionEmitter::PlanFactors(const StmtNode& node) {
     return;
   }
   const TileProduct p = *ir::FindTileProduct(node);
-  for (const bool second : {false, true}) AddFactor(second, ShapeOf(p, second).rows,
-                                                    ShapeOf(p, second).row_bytes, false);
+  for (const bool second : {false, true})
+    AddFactor(second, ShapeOf(p, second).rows, ShapeOf(p, second).row_bytes, false);
 }
 
 void FunctionEmitter::AddFactor(bool second, int64_t rows, int64_t row_bytes, bool another) {
@@ -204,8 +205,8 @@ size_t FunctionEmitter::EmitTilesFromZero(const std::vector<Stmt>& body, size_t 
   return end - first;
 }
 
-// What is left holds the second factors of one pass, so that all rows find them; then first factors,
-// so that one is loaded while another is multiplied.
+// What is left holds the second factors of one pass, so that all rows find them; then first
+// factors, so that one is loaded while another is multiplied.
 void FunctionEmitter::ShareOutTiles() {
   const auto of = [&](bool second) {
     const auto found = std::ranges::find_if(
@@ -264,8 +265,7 @@ bool FunctionEmitter::EmitTileRegion(const StmtNode& node, bool from_zero) {
 
 int FunctionEmitter::FactorTile(const TileProduct& p, bool second) {
   const ir::Expr& load = second ? p.second : p.first;
-  const TileRegion::Place place =
-      TilePlace(load->id, load->args[0], p, second ? p.group : p.row);
+  const TileRegion::Place place = TilePlace(load->id, load->args[0], p, second ? p.group : p.row);
   const Shape shape = ShapeOf(p, second);
   const size_t first = region_->sums.size();
   std::vector<size_t> fit;

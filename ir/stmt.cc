@@ -12,8 +12,8 @@ namespace hone::ir {
 namespace {
 
 constexpr std::array<std::string_view, 13> kLoopNames = {
-    "for", "unrolled", "vector",  "parallel", "step",     "dot",
-    "mma", "tile", "block.x",  "block.y", "block.z",  "thread.x", "thread.y"};
+    "for",  "unrolled", "vector",  "parallel", "step",     "dot",     "mma",
+    "tile", "block.x",  "block.y", "block.z",  "thread.x", "thread.y"};
 constexpr std::array<std::string_view, 5> kScopeNames = {"argument", "scratch", "register", "table",
                                                          "shared"};
 

@@ -16,9 +16,9 @@ namespace hone::ir {
 /// phase, the range is split over threads. kStep: outermost, one phase launch per iteration (a
 /// scan's t, or outer sequential loop), barrier between. kDot: innermost, 2 or 4 iterations that
 /// add products to one element: one instruction where the Target has it for them, else as
-/// kUnrolled. kMma: a tile that a GPU's warp multiplies together (ir/mma.h). kTile: one that a CPU's
-/// core multiplies in tile registers (ir/tile_product.h). The GPU kinds run in
-/// the interpreter and the CUDA emitter.
+/// kUnrolled. kMma: a tile that a GPU's warp multiplies together (ir/mma.h). kTile: one that a
+/// CPU's core multiplies in tile registers (ir/tile_product.h). The GPU kinds run in the
+/// interpreter and the CUDA emitter.
 enum class LoopKind : uint8_t {
   kSerial,
   kUnrolled,

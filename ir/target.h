@@ -39,8 +39,9 @@ class TargetKind {
  public:
   virtual ~TargetKind() = default;
 
-  virtual std::string_view name() const = 0;      ///< "cpu"
-  virtual std::string_view accepted() const = 0;  ///< "cpu:avx2|avx512[+vnni+bf16+amx],threads=1..1024"
+  virtual std::string_view name() const = 0;  ///< "cpu"
+  virtual std::string_view accepted()
+      const = 0;  ///< "cpu:avx2|avx512[+vnni+bf16+amx],threads=1..1024"
 
   /// Fills in a target whose text is `text`, which begins with the name and a colon; the text
   /// becomes the normal form. False sets *why to what is bad.
@@ -66,9 +67,9 @@ const std::vector<const TargetKind*>& TargetKinds();
 /// that bring their own kind of device.
 void RegisterTargetKind(const TargetKind* kind);
 
-/// Parses `cpu:avx2|avx512[+vnni+bf16+amx],threads=N` (threads defaults to 1) or the text of another
-/// kind. On error returns false and sets *error to a message that names the bad part and lists what
-/// is accepted. `native` is refused here: resolve it with ResolveNative first.
+/// Parses `cpu:avx2|avx512[+vnni+bf16+amx],threads=N` (threads defaults to 1) or the text of
+/// another kind. On error returns false and sets *error to a message that names the bad part and
+/// lists what is accepted. `native` is refused here: resolve it with ResolveNative first.
 bool ParseTarget(std::string_view text, Target* target, std::string* error);
 
 /// Replaces `native` by the best that this host has and a missing threads= by `threads`, where the

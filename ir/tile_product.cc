@@ -35,8 +35,8 @@ std::optional<TileProduct> FindTileProduct(const StmtNode& loop) {
 bool AreTiles(const TileProduct& p, const TileStrides& first, const TileStrides& second,
               const TileStrides& sums) {
   const bool groups = p.groups == 1 || first.group == p.terms;
-  return first.column == 0 && first.term == 1 && groups &&                        //
-         second.row == 0 && second.term == 1 && second.column == p.terms &&       //
+  return first.column == 0 && first.term == 1 && groups &&                   //
+         second.row == 0 && second.term == 1 && second.column == p.terms &&  //
          sums.group == 0 && sums.term == 0 && sums.column == 1;
 }
 

@@ -20,10 +20,10 @@ inline constexpr int64_t kTileWordBytes = 4;
 ///     tile r < rows: for c < columns: for g < groups: for t < terms:
 ///       sums[…] sum= i32(first[…]) * i32(second[…])
 /// `first` depends on r, g and t, `second` on c, g and t; both are bytes, signed or not, whose sums
-/// are i32 and wrap, or both bf16, whose sums are f32. One loop over g may be missing, of one group.
-/// A machine without tiles runs the loops.
+/// are i32 and wrap, or both bf16, whose sums are f32. One loop over g may be missing, of one
+/// group. A machine without tiles runs the loops.
 struct TileProduct {
-  const StmtNode* store = nullptr;                    ///< the only statement
+  const StmtNode* store = nullptr;                   ///< the only statement
   int row = -1, column = -1, group = -1, term = -1;  ///< variables
   int64_t rows = 1, columns = 1, groups = 1, terms = 1;
   Expr first, second;  ///< loads

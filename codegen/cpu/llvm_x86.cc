@@ -2,7 +2,7 @@
 
 #include "llvm/IR/IntrinsicsX86.h"
 
-#include "codegen/cpu/amx.h"
+#include "codegen/cpu/llvm_amx.h"
 #include "codegen/cpu/llvm_x86_instructions.h"
 #include "codegen/llvm_target.h"
 #include "ir/cpu/cpu_target.h"

@@ -13,8 +13,8 @@ namespace hone::costmodel {
 namespace {
 
 // Nominal numbers of a core: they order candidates, they predict no clock.
-/// Bytes that a lane's share of a tile multiplies in the time of a multiply-add (AMX: 1,024 products
-/// of bytes a cycle).
+/// Bytes that a lane's share of a tile multiplies in the time of a multiply-add (AMX: 1,024
+/// products of bytes a cycle).
 constexpr double kTileProducts = 32;
 constexpr double kClock = 3.5e9;
 constexpr double kL2BytesPerCycle = 32, kL3BytesPerCycle = 16, kMemoryBytesPerCycle = 6;

@@ -15,7 +15,7 @@ struct CpuTarget : TargetDetails {
   Isa isa = Isa::kAvx2;
   bool vnni = false;
   bool bf16 = false;
-  bool amx = false;  ///< tiles of bytes and bf16
+  bool amx = false;    ///< tiles of bytes and bf16
   int lanes = 8;       ///< f32 lanes of a vector register
   int registers = 16;  ///< vector registers
   int64_t l1_bytes = 32 << 10;

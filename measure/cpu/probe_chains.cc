@@ -98,8 +98,8 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-/// Products of tiles of bytes, four sums of two by two factors; a latency of 52 cycles is four times
-/// the 16 that one takes.
+/// Products of tiles of bytes, four sums of two by two factors; a latency of 52 cycles is four
+/// times the 16 that one takes.
 __attribute__((target("amx-tile,amx-int8"))) double BytesAmx(int64_t rounds, float* sink) {
   const TileConfig config;
   _tile_loadconfig(&config);

@@ -83,7 +83,7 @@ struct CpuFacts {
   double work_rows = 1, work_outer = 1, work_reduce = 1, multiply_adds = 0;
   double shares = 0;    ///< that threads can take; 0: those of the outer loop
   double products = 1;  ///< times that constants are read: of a Winograd tile, (m + 2)²
-  /// Of products of tiles: their share of the peak of such; 0: vectors multiply.
+  /// Share of their peak that products of tiles reach; 0: vectors multiply.
   double tile_efficiency = 0;
   double stall = 1;  ///< of one pass: how much longer it takes for waiting
   // Copies and transforms beside it.

@@ -53,17 +53,17 @@ class AllSketches final : public KindSketches {
 const std::vector<const CpuRule*>& CpuRules() {
   static const std::vector<const CpuRule*> rules = {
       // Before the others: its default, where it has one, is better than theirs.
-      &AttentionSketches(),  //
-      &CascadeSketches(),    //
-      &KeptSketches(),       //
-      &BitmaskSketches(),    //
-      &TileProductSketches(), //
-      &DirectSketches(),     //
-      &WinogradSketches(),   //
-      &RowsSketches(),       //
-      &MapSketches(),        //
-      &ScanSketches(),       //
-      &CumulatedSketches(),  //
+      &AttentionSketches(),    //
+      &CascadeSketches(),      //
+      &KeptSketches(),         //
+      &BitmaskSketches(),      //
+      &TileProductSketches(),  //
+      &DirectSketches(),       //
+      &WinogradSketches(),     //
+      &RowsSketches(),         //
+      &MapSketches(),          //
+      &ScanSketches(),         //
+      &CumulatedSketches(),    //
   };
   return rules;
 }

@@ -1,3 +1,5 @@
+#include "ir/tile_product.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,7 +10,6 @@
 #include "base/status.h"
 #include "ir/cpu/cpu_target.h"
 #include "ir/narrow_product.h"
-#include "ir/tile_product.h"
 #include "schedule/cpu/cpu_rules.h"
 #include "schedule/cpu/panels.h"
 
@@ -161,9 +162,8 @@ class TileProductRule final : public CpuRule {
   std::optional<Values> Default(const Sketch& sketch) const override {
     const Form& form = FormOf(sketch);
     const std::vector<std::vector<int64_t>>& tiles = sketch.tables[0].rows;
-    const auto best = std::ranges::min_element(tiles, {}, [&](const std::vector<int64_t>& t) {
-      return CostOf(form.tile, t[0], t[1]);
-    });
+    const auto best = std::ranges::min_element(
+        tiles, {}, [&](const std::vector<int64_t>& t) { return CostOf(form.tile, t[0], t[1]); });
     // All columns of some rows, which are whole lines, where the other factor stays in the cache.
     const CpuSubject& subject = *form.subject;
     const double stays = static_cast<double>(subject.target.As<ir::CpuTarget>().l2_bytes) / 4;

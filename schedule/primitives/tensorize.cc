@@ -68,9 +68,9 @@ absl::Status ApplyMatrices(Schedule& schedule, Schedule::LoopRef ref, bool mma) 
 // a multiple, 32 of bytes: what the 32 threads of a warp do there is a product of matrices for each
 // 16, or 32. Lowering
 // says where rows and columns must stand (nest_mma.cc).
-// tensorize(LOOP, tile): LOOP of at most 16 rows around a loop of at most 16 columns, one of at most
-// 16 groups of terms and one of 4 terms that are bytes, or of 2 that are bf16: a product of matrices
-// in the tile registers of a core, on a Target that has them.
+// tensorize(LOOP, tile): LOOP of at most 16 rows around a loop of at most 16 columns, one of at
+// most 16 groups of terms and one of 4 terms that are bytes, or of 2 that are bf16: a product of
+// matrices in the tile registers of a core, on a Target that has them.
 absl::Status ApplyTensorize(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(2, 2));

@@ -52,8 +52,7 @@ TEST(TargetTest, TextIsNormalised) {
   EXPECT_EQ(Cpu("cpu:avx512+bf16+vnni").llvm_features, "-prefer-256-bit,+avx512vnni,+avx512bf16");
   EXPECT_EQ(Cpu("cpu:avx2+vnni").llvm_features, "+avxvnni");
   EXPECT_EQ(Parsed("cpu:avx512+amx+bf16+vnni").text, "cpu:avx512+vnni+bf16+amx,threads=1");
-  EXPECT_EQ(Cpu("cpu:avx512+amx").llvm_features,
-            "-prefer-256-bit,+amx-tile,+amx-int8,+amx-bf16");
+  EXPECT_EQ(Cpu("cpu:avx512+amx").llvm_features, "-prefer-256-bit,+amx-tile,+amx-int8,+amx-bf16");
 }
 
 TEST(TargetTest, ADeviceCoversWhatHasNoMoreInstructions) {

@@ -216,7 +216,8 @@ TEST(LegalSpace, WhatEveryRuleOffersIsLegal) {
     for (const char* target :
          {"cpu:avx2,threads=2", "cpu:avx512,threads=3", "cpu:avx512+vnni+amx,threads=2"}) {
       // What f32 has of it is that of plain AVX-512.
-      if (workload.tensors[0].dtype == ir::DType::kF32 && std::string_view(target).ends_with("amx,threads=2"))
+      if (workload.tensors[0].dtype == ir::DType::kF32 &&
+          std::string_view(target).ends_with("amx,threads=2"))
         continue;
       TrySketches(c, Space(workload, TargetOf(target), ir::AccuracyClass::kDefault), &random,
                   &tallies);

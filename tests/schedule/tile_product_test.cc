@@ -30,8 +30,7 @@ std::string Product(const std::string& left, const std::string& right, int m, in
   const auto range = [](const std::string& type) {
     return type == "u8" ? "range(0,256)" : "range(-128,128)";
   };
-  const std::string after =
-      epilogue ? fmt::format("x2: f32[{}] constant\n", n) : std::string();
+  const std::string after = epilogue ? fmt::format("x2: f32[{}] constant\n", n) : std::string();
   return fmt::format(
       "workload 1\nx0: {}[{},{}] input {}\nx1: {}[{},{}] constant\n{}"
       "s0: i32[{},{}]{} = sum[r0:{}] (i32(x0[i0, r0]) * i32(x1[r0, i1]))\n{}",
@@ -187,8 +186,7 @@ TEST(TileProduct, SaysWhatItNeeds) {
       "reorder(s0.i0.0, s0.i1.0, s0.r0.0, s0.i0.1, s0.i1.1, s0.r0.1, s0.r0.2)\n";
   EXPECT_THAT(Loops(text, split + order + "tensorize(s0.i0.1, tile)\n"),
               HasSubstr("words of them along columns in the other"));
-  const std::string wide =
-      "split(s0.i0, 32)\nsplit(s0.i1, 16)\nsplit(s0.r0, [16, 4])\n" + order;
+  const std::string wide = "split(s0.i0, 32)\nsplit(s0.i1, 16)\nsplit(s0.r0, [16, 4])\n" + order;
   EXPECT_THAT(Loops(text, wide + "tensorize(s0.i0.1, tile)\n"), HasSubstr("at most 16 rows"));
 }
 

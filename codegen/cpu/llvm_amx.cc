@@ -1,4 +1,4 @@
-#include "codegen/cpu/amx.h"
+#include "codegen/cpu/llvm_amx.h"
 
 #include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/Module.h"
