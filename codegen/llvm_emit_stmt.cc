@@ -51,11 +51,6 @@ bool IsPlainCopy(const StmtNode& stmt) {
   return value->kind == ExprKind::kLoad;
 }
 
-bool HasSync(const Stmt& stmt) {
-  return stmt->kind == StmtKind::kSync ||
-         std::any_of(stmt->body.begin(), stmt->body.end(), HasSync);
-}
-
 bool HasLoop(const Stmt& stmt) {
   if (stmt->kind == StmtKind::kFor && stmt->loop == LoopKind::kSerial && stmt->extent > 1)
     return true;
@@ -187,40 +182,11 @@ void FunctionEmitter::EmitFor(const StmtNode& node) {
   }
   if (const PhaseFunction::Part part = function_->ParallelPart();
       node.loop == LoopKind::kParallel && part.begin != nullptr) {
-    EmitLoop(part.begin, part.end, node);
+    EmitPart(part.begin, part.end, node);
   } else if (!EmitLaunched(node)) {
     Fail(fmt::format("a {} loop is for GPUs and cannot be compiled for a CPU",
                      std::string(ToString(node.loop))));
   }
-}
-
-// The machine runs its iterations. Siblings may have fewer than are launched.
-bool FunctionEmitter::EmitLaunched(const StmtNode& node) {
-  llvm::Value* index = nullptr;
-  {
-    llvm::IRBuilder<>::InsertPointGuard restore(builder_);
-    builder_.SetInsertPoint(frames_[0].marker);
-    index = function_->LaunchedIndex(node.loop);
-  }
-  if (index == nullptr) return false;
-  const int64_t launched = launch_.*ir::AxisOf(node.loop);
-  const auto emit_body = [&] { EmitBody(node); };
-  const Affine var = index_.NewVariable(0, {0, node.extent - 1});
-  SetAtomValue(var, index);
-  index_.Bind(node.var, var);
-  if (node.loop == LoopKind::kThreadX) thread_x_ = node.var;
-  if (node.extent == launched) {
-    emit_body();
-    return true;
-  }
-  const bool threads = node.loop == LoopKind::kThreadX || node.loop == LoopKind::kThreadY;
-  if (threads && std::any_of(node.body.begin(), node.body.end(), HasSync)) {
-    Fail(fmt::format("only {} of {} threads would reach a barrier", node.extent, launched));
-    return true;
-  }
-  llvm::Value* extent = builder_.getInt64(static_cast<uint64_t>(node.extent));
-  Branch(builder_.CreateICmpULT(index, extent), emit_body);
-  return true;
 }
 
 void FunctionEmitter::EmitUnrolled(const StmtNode& node) {

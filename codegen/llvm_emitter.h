@@ -65,6 +65,7 @@ class FunctionEmitter : private OpaqueSource {
   void EmitFor(const ir::StmtNode& node);
   void EmitUnrolled(const ir::StmtNode& node);
   void EmitLoop(llvm::Value* begin, llvm::Value* end, const ir::StmtNode& node);
+  void EmitPart(llvm::Value* begin, llvm::Value* end, const ir::StmtNode& node);
   bool EmitLaunched(const ir::StmtNode& node);
   void EmitVector(const ir::StmtNode& node);
   void EmitIf(const ir::StmtNode& node);
@@ -198,7 +199,6 @@ class FunctionEmitter : private OpaqueSource {
   void StoreFlat(int buffer, const LanePattern& pattern, const Value& value);
   void FillRegister(int buffer, int64_t elements, const Value& value);
   bool RegisterPattern(int buffer, const Affine& index, LanePattern* pattern);
-
   void Fail(std::string message);
 
   const ir::LoopNest& nest_;

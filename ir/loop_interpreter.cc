@@ -198,8 +198,7 @@ class LoopNestRunner : public ExprEvaluator {
     } else {
       if (IsConcurrent(node.loop) && machine->in_block)
         Wrong("a parallel loop inside of thread loops");
-      // Nested ones number their iterations together.
-      if (IsConcurrent(node.loop)) machine->concurrent *= static_cast<int>(node.extent);
+      if (IsConcurrent(node.loop)) machine->EnterConcurrent(node);
       BeginIteration(node, 0, machine);
     }
   }
@@ -218,9 +217,7 @@ class LoopNestRunner : public ExprEvaluator {
 
   void Leave(LoopMachine* machine) {
     const StmtNode& node = *machine->frames.back().node;
-    if (node.kind == StmtKind::kFor && IsConcurrent(node.loop)) {
-      machine->concurrent /= static_cast<int>(node.extent);
-    }
+    if (node.kind == StmtKind::kFor && IsConcurrent(node.loop)) machine->LeaveConcurrent(node);
     machine->frames.pop_back();
   }
 

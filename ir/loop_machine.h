@@ -22,6 +22,7 @@ struct LoopMachine {
   std::vector<LoopMemory> registers;  ///< by buffer; empty ones for other scopes
   LoopMemory scratch{0};
   int concurrent = 0;     ///< number of the parallel iteration or block
+  int before = 0;         ///< iterations of the phase's parallel loops that ended
   int thread = 0;         ///< number in the block
   bool in_block = false;  ///< runs as a GPU thread, may sync
   const StmtNode* waits_at = nullptr;
@@ -38,6 +39,16 @@ struct LoopMachine {
   std::vector<Copy> copies;
   int64_t groups = 0;  ///< committed
 
+  /// Loops around each other number their iterations together, parallel ones beside each other on.
+  void EnterConcurrent(const StmtNode& loop) {
+    concurrent *= static_cast<int>(loop.extent);
+    if (loop.loop == LoopKind::kParallel) concurrent += before;
+  }
+  void LeaveConcurrent(const StmtNode& loop) {
+    if (loop.loop == LoopKind::kParallel) concurrent -= before;
+    concurrent /= static_cast<int>(loop.extent);
+    if (loop.loop == LoopKind::kParallel) before += static_cast<int>(loop.extent);
+  }
   void Push(const StmtNode& node) { frames.push_back({&node}); }
   void Unset() {
     for (LoopMemory& memory : registers) memory.Unset();

@@ -26,7 +26,11 @@ class Collector {
  public:
   Collector(const LoopNest& nest, const Phase& phase) : nest_(nest), ranges_(Ranges(phase), {}) {
     VisitStmts({phase.body}, [this](const StmtNode& node) {
-      if (node.kind == StmtKind::kFor && node.loop == LoopKind::kParallel) parallel_ = node.var;
+      if (node.kind == StmtKind::kFor && node.loop == LoopKind::kParallel) {
+        // An iteration of several beside each other does not say what it is.
+        may_stop_ |= parallel_ >= 0;
+        parallel_ = node.var;
+      }
       may_stop_ |= node.kind == StmtKind::kFail;
     });
     if (parallel_ >= 0 && !may_stop_) Add(*phase.body);

@@ -13,12 +13,12 @@ namespace hone::ir {
 
 /// How a loop runs. kUnrolled bodies are emitted once per iteration with the variable a constant.
 /// kVector: the variable is the lane (extent = lanes; any extent 2..64). kParallel: outermost of a
-/// phase, the range is split over threads. kStep: outermost, one phase launch per iteration (a
-/// scan's t, or outer sequential loop), barrier between. kDot: innermost, 2 or 4 iterations that
-/// add products to one element: one instruction where the Target has it for them, else as
-/// kUnrolled. kMma: a tile that a GPU's warp multiplies together (ir/mma.h). kTile: one that a
-/// CPU's core multiplies in tile registers (ir/tile_product.h). The GPU kinds run in the
-/// interpreter and the CUDA emitter.
+/// phase, the range is split over threads; several beside each other number their iterations on.
+/// kStep: outermost, one phase launch per iteration (a scan's t, or outer sequential loop), barrier
+/// between. kDot: innermost, 2 or 4 iterations that add products to one element: one instruction
+/// where the Target has it for them, else as kUnrolled. kMma: a tile that a GPU's warp multiplies
+/// together (ir/mma.h). kTile: one that a CPU's core multiplies in tile registers
+/// (ir/tile_product.h). The GPU kinds run in the interpreter and the CUDA emitter.
 enum class LoopKind : uint8_t {
   kSerial,
   kUnrolled,
@@ -111,8 +111,8 @@ std::set<int> BuffersOf(const Stmt& stmt);
 /// One parallel region: code between two barriers.
 struct Phase {
   std::string symbol = {};      ///< unique in the object; set by the packager's prefix + number
-  Stmt body = {};               ///< outermost: at most one kStep, then at most one kParallel loop
-  int64_t parallel_extent = 1;  ///< iterations of the parallel loop
+  Stmt body = {};               ///< outermost: at most one kStep, then kParallel loops in a row
+  int64_t parallel_extent = 1;  ///< iterations of the parallel loops together
   int threads = 1;              ///< most threads worth using (from the Trace's `parallel`)
   int64_t scratch_bytes = 0;    ///< per thread
 };

@@ -133,6 +133,15 @@ absl::StatusOr<std::vector<Segment>> SegmentsOf(const Schedule& schedule, const 
   const LoopNode& n = schedule.stages[instance.stage].loops[loop];
   std::vector<Segment> parts;
   int64_t extent = ExtentOf(schedule, instance, loop);
+  const StageSchedule& stage = schedule.stages[instance.stage];
+  if (const int slowest = stage.SlowestOf(loop);
+      slowest != loop && stage.HasSiblings(slowest)) {
+    HONE_ASSIGN_OR_RETURN(parts, SegmentsOf(schedule, instance, slowest));
+    const int64_t inside = extent / ExtentOf(schedule, instance, slowest);
+    for (Segment& part : parts)
+      part = {part.first * inside, part.count * inside, part.start, part.height, inside};
+    return parts;
+  }
   if (IsTwoSizesOuter(n)) {
     TwoSizes z = SizesOf(ExtentOf(schedule, instance, n.parent), n.factor);
     if (z.large > 0) parts.push_back({0, z.large, 0, z.height});
@@ -162,6 +171,22 @@ absl::StatusOr<std::vector<Segment>> SegmentsOf(const Schedule& schedule, const 
     parts = std::move(refined);
   }
   return parts;
+}
+
+void EnterLoop(const Schedule& schedule, Instance& instance, int loop, const Segment& segment,
+               const Expr& index) {
+  instance.bound[loop] = {.fixed = true, .value = index};
+  if (segment.height == 0) return;
+  Expr part = index - segment.first;
+  if (segment.inside > 1) part = ir::FloorDiv(part, segment.inside);
+  instance.bound[schedule.stages[instance.stage].SlowestOf(loop)] = {
+      true, part * segment.height + segment.start, segment.height};
+}
+
+void LeaveLoop(const Schedule& schedule, Instance& instance, int loop) {
+  const StageSchedule& stage = schedule.stages[instance.stage];
+  if (stage.HasTwoSizes(loop)) instance.bound[stage.SlowestOf(loop)] = {};
+  instance.bound[loop] = {};
 }
 
 namespace {

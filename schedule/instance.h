@@ -41,7 +41,8 @@ struct Segment {
   int64_t first = 0;
   int64_t count = 0;
   int64_t start = 0;   ///< two_sizes: where the first iteration begins, in the parent's units
-  int64_t height = 0;  ///< two_sizes: elements per iteration
+  int64_t height = 0;  ///< two_sizes: elements per part
+  int64_t inside = 1;  ///< a fusion: iterations for each of the slowest loop, whose siblings it has
 };
 
 /// Extent of a loop in this instance, given the enclosing loops entered so far.
@@ -50,6 +51,10 @@ int64_t ExtentOf(const Schedule& schedule, const Instance& instance, int loop);
 /// does not divide.
 absl::StatusOr<std::vector<Segment>> SegmentsOf(const Schedule& schedule, const Instance& instance,
                                                 int loop);
+/// Enters one of them; `index` runs in [first, first + count).
+void EnterLoop(const Schedule& schedule, Instance& instance, int loop, const Segment& segment,
+               const ir::Expr& index);
+void LeaveLoop(const Schedule& schedule, Instance& instance, int loop);
 /// Where a loop's value lies now: one point when all that it was split or fused into is entered.
 Span SpanOfLoop(const Schedule& schedule, const Instance& instance, int loop,
                 const ir::VarRanges& ranges);

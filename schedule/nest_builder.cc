@@ -276,20 +276,14 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instanc
     var = NewVar(segment.count);
     index = segment.count > 1 ? ir::Var(var) + segment.first : index;
   }
-  Instance::Bound& bound = instance.bound[loop];
-  bound.fixed = true;
-  bound.value = index;
-  if (segment.height > 0) {
-    bound.value = (index - segment.first) * segment.height + segment.start;
-    bound.inner_extent = segment.height;
-  }
+  EnterLoop(s_, instance, loop, segment, index);
   if (thread) in_force = {var, segment.count};
   if (parallel)
-    HONE_RETURN_IF_ERROR(CheckWholeResultsInside(instance, position, var, segment.count));
+    HONE_RETURN_IF_ERROR(CheckWholeResultsInside(instance, position, var, segment.count, only));
   auto body = LoopBody(instance, position, walk);
   if (parallel) share_.clear();
   if (thread) in_force = {};
-  instance.bound[loop] = {};
+  LeaveLoop(s_, instance, loop);
   if (!body.ok()) return body.status();
   Emitted e = *std::move(body);
   if (var >= 0) {

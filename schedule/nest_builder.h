@@ -186,7 +186,7 @@ class NestBuilder {
   std::set<int> MadeWholly(const Instance& instance, size_t position,
                            const std::vector<Needed>& inside) const;
   absl::Status CheckWholeResultsInside(const Instance& instance, size_t position, int var,
-                                       int64_t extent);
+                                       int64_t extent, bool only);
   bool CoversAll(const ir::Stage& reader, const ir::Stage& producer) const;
 
   int NewVar(int64_t extent);

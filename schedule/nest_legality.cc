@@ -205,7 +205,7 @@ absl::Status NestBuilder::CheckOrderOfRoot(int stage) const {
     for (size_t q = 0; q < p; ++q) {
       const int outer = schedule.order[q];
       const bool alone = ExtentOf(s_, instance, outer) == 1 && !s_.IsReduce({stage, outer}) &&
-                         schedule.loops[outer].cuts.empty();
+                         !schedule.HasSiblings(outer);
       if (!alone && KindOf(stage, q) != ir::LoopKind::kStep)
         return Refuse(fmt::format("{} is parallel but not outermost", n.name));
       if (schedule.cache_write && schedule.cache_write->loop == outer) {
@@ -322,7 +322,7 @@ absl::Status NestBuilder::CheckLanes(int stage) const {
     const auto& tile = schedule.cache_write;
     if (!tile || tile->loop != loop || tile->storage != Storage::kRegister)
       return Refuse(fmt::format("lanes share {}, so a tile in registers must stand at it", n.name));
-    if (!n.cuts.empty() || (n.origin == LoopNode::Origin::kOuter && n.tail == Tail::kTwoSizes))
+    if (schedule.HasSiblings(loop))
       return Refuse(fmt::format("lanes share {}, so it has no siblings", n.name));
     for (int p = 0; p < s_.PositionOf({stage, loop}); ++p) {
       const int outer = schedule.order[static_cast<size_t>(p)];
@@ -360,7 +360,7 @@ absl::Status NestBuilder::CheckEpilogue(int stage) const {
 }
 
 absl::Status NestBuilder::CheckWholeResultsInside(const Instance& instance, size_t position,
-                                                  int var, int64_t extent) {
+                                                  int var, int64_t extent, bool only) {
   bool any = false;
   for (int q : stage_order_) {
     any |= s_.stages[q].place == Place::kAt && RootOf(s_, q) == instance.stage &&
@@ -372,6 +372,9 @@ absl::Status NestBuilder::CheckWholeResultsInside(const Instance& instance, size
     const ir::Stage& q = s_.workload.stages[inside[k].region.stage];
     if (!NeedsWholeBuffer(s_, q.results[0])) continue;
     share_.insert_or_assign(inside[k].region.stage, inside[k].region);
+    if (!only)
+      return Refuse(fmt::format("{} is needed as a whole, but the parallel loop of {} has siblings",
+                                q.name, s_.workload.stages[instance.stage].name));
     if (AreDisjoint(inside[k].region, var, extent)) continue;
     return Refuse(
         fmt::format("two iterations of the parallel loop of {} would both write elements of {}",

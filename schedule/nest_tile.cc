@@ -308,7 +308,7 @@ absl::Status NestBuilder::AddLoopTile(const Instance& instance, size_t position,
   for (size_t p = schedule.order.size(); p-- > position;) {
     const LoopNode& n = schedule.loops[schedule.order[p]];
     if (s_.IsReduce({instance.stage, schedule.order[p]})) continue;
-    if (n.origin == LoopNode::Origin::kOuter && n.tail == Tail::kTwoSizes) {
+    if (schedule.HasTwoSizes(schedule.order[p])) {
       return absl::InvalidArgumentError(fmt::format("{} must stand outside the tile of {}", n.name,
                                                     s_.workload.stages[instance.stage].name));
     }

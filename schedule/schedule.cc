@@ -16,6 +16,20 @@ int StageSchedule::FindLoop(std::string_view name) const {
   return -1;
 }
 
+int StageSchedule::SlowestOf(int loop) const {
+  while (loops[loop].origin == LoopNode::Origin::kFused) loop = loops[loop].fused_outer;
+  return loop;
+}
+
+bool StageSchedule::HasTwoSizes(int loop) const {
+  const LoopNode& slowest = loops[SlowestOf(loop)];
+  return slowest.origin == LoopNode::Origin::kOuter && slowest.tail == Tail::kTwoSizes;
+}
+
+bool StageSchedule::HasSiblings(int loop) const {
+  return HasTwoSizes(loop) || !loops[loop].cuts.empty() || !loops[SlowestOf(loop)].cuts.empty();
+}
+
 Schedule::Schedule(ir::Workload w) : workload(std::move(w)) {
   next_name = static_cast<int>(workload.stages.size());
   for (size_t i = 0; i < workload.stages.size(); ++i) AddStageSchedule();

@@ -74,6 +74,12 @@ struct StageSchedule {
   std::vector<int64_t> align;  ///< extra elements per dimension of the private buffer; empty: none
 
   int FindLoop(std::string_view name) const;
+  /// The slowest loop that this one was fused from; itself where it is no fusion.
+  int SlowestOf(int loop) const;
+  /// Whether it is the outer loop of parts of two sizes, or a fusion of which that runs slowest.
+  bool HasTwoSizes(int loop) const;
+  /// Whether it becomes several loops beside each other: of parts of two sizes, or partitioned.
+  bool HasSiblings(int loop) const;
 };
 
 /// A Workload with the primitives applied so far. Primitives that make Stages rewrite `workload`

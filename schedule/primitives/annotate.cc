@@ -29,8 +29,9 @@ absl::Status RequireLanes(const Schedule& schedule, Schedule::LoopRef ref,
 // vectorize(LOOP): its iterations are the lanes of vectors; 2 to 64 of them.
 // unroll(LOOP): the body is emitted once per iteration with the index a constant.
 // parallel(LOOP, threads): the outermost loop of a root Stage is split over at most so many
-// threads. bind(LOOP, block.x|block.y|block.z|thread.x|thread.y): the GPU's grid. A reduce loop may
-// be thread.x: each lane of a row of threads reduces its part, then the lanes combine.
+// threads; where it has siblings they share the iterations of all of these.
+// bind(LOOP, block.x|block.y|block.z|thread.x|thread.y): the GPU's grid. A reduce loop may be
+// thread.x: each lane of a row of threads reduces its part, then the lanes combine.
 absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   bool parallel = instruction.primitive == "parallel", bind = instruction.primitive == "bind";
@@ -39,6 +40,9 @@ absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
   HONE_ASSIGN_OR_RETURN(Schedule::LoopRef ref, args.Loop(0));
   HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
   LoopNode& node = schedule.node(ref);
+  if (!parallel && node.origin == LoopNode::Origin::kFused &&
+      schedule.stages[ref.stage].HasSiblings(ref.loop) && node.cuts.empty())
+    return Illegal(fmt::format("{} has siblings; such a fusion can only be parallel", node.name));
   if (instruction.primitive == "vectorize") {
     const auto combiner = schedule.workload.stages[ref.stage].combiner;
     if (schedule.IsReduce(ref) && ir::IsTuple(combiner))
@@ -56,10 +60,6 @@ absl::Status ApplyAnnotate(Schedule& schedule, const Instruction& instruction) {
     if (schedule.IsReduce(ref)) return Illegal(fmt::format("{} is a reduce loop", node.name));
     if (schedule.stages[ref.stage].place != Place::kRoot)
       return Illegal("only a root stage has a parallel loop");
-    if (!node.cuts.empty() ||
-        (node.origin == LoopNode::Origin::kOuter && node.tail == Tail::kTwoSizes)) {
-      return Illegal("a loop with siblings cannot be parallel");
-    }
     HONE_ASSIGN_OR_RETURN(int64_t threads, args.Integer(1));
     if (threads < 1 || threads > 4096) return Illegal("threads must lie in 1..4096");
     node.kind = ir::LoopKind::kParallel;

@@ -6,7 +6,8 @@
 namespace hone::schedule {
 
 // NAME = fuse(OUTER, INNER): one loop over both, OUTER slower; they must be neighbours in the
-// order. NAME must begin with the stage's name, e.g. s1.f0.
+// order. NAME must begin with the stage's name, e.g. s1.f0. Where OUTER has siblings (parts of two
+// sizes, a partition), so has NAME; INNER has none.
 absl::Status ApplyFuse(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(2, 2));
@@ -24,12 +25,16 @@ absl::Status ApplyFuse(Schedule& schedule, const Instruction& instruction) {
   for (const auto& ref : {outer, inner}) {
     HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
     HONE_RETURN_IF_ERROR(RequireFree(schedule, ref));
-    const LoopNode& n = schedule.node(ref);
-    if (!n.cuts.empty()) return Illegal("a partitioned loop cannot be fused");
-    if (n.origin != LoopNode::Origin::kAxis && n.tail == Tail::kTwoSizes) {
-      return Illegal("a loop of a two_sizes split cannot be fused");
-    }
   }
+  if (schedule.stages[inner.stage].HasSiblings(inner.loop))
+    return Illegal(fmt::format("{} has siblings; only the outer loop may", args.Text(1)));
+  for (const auto& ref : {outer, inner}) {
+    const LoopNode& n = schedule.node(ref);
+    if (n.origin == LoopNode::Origin::kInner && n.tail == Tail::kTwoSizes)
+      return Illegal("the inner loop of a two_sizes split cannot be fused");
+  }
+  if (schedule.IsReduce(outer) && schedule.stages[outer.stage].HasSiblings(outer.loop))
+    return Illegal("a reduce loop with siblings cannot be fused");
   StageSchedule& s = schedule.stages[outer.stage];
   const std::string prefix = schedule.workload.stages[outer.stage].name + ".";
   if (instruction.result.rfind(prefix, 0) != 0 || s.FindLoop(instruction.result) >= 0) {

@@ -15,6 +15,9 @@ absl::Status ApplyPartition(Schedule& schedule, const Instruction& instruction) 
   HONE_ASSIGN_OR_RETURN(std::vector<int64_t> cuts, args.Integers(1));
   HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
   LoopNode& n = schedule.node(ref);
+  if (n.origin == LoopNode::Origin::kFused && schedule.stages[ref.stage].HasSiblings(ref.loop) &&
+      n.cuts.empty())
+    return Illegal(fmt::format("{} has siblings already", n.name));
   if (!n.cuts.empty()) return Illegal(fmt::format("{} is partitioned already", n.name));
   if (schedule.IsReduce(ref)) return Illegal("a reduce loop cannot be partitioned");
   if (cuts.empty() || cuts.size() > 8) return Illegal("takes one to eight cuts");

@@ -13,6 +13,9 @@ absl::Status ApplyPipeline(Schedule& schedule, const Instruction& instruction) {
   HONE_RETURN_IF_ERROR(args.Expect(2, 2));
   HONE_ASSIGN_OR_RETURN(Schedule::LoopRef ref, args.Loop(0));
   HONE_ASSIGN_OR_RETURN(int64_t stages, args.Integer(1));
+  if (schedule.node(ref).origin == LoopNode::Origin::kFused &&
+      schedule.stages[ref.stage].HasSiblings(ref.loop))
+    return Illegal(fmt::format("{} is a fusion with siblings", args.Text(0)));
   if (stages < 2 || stages > 4) return Illegal("the number of tiles must lie in 2..4");
   HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
   LoopNode& node = schedule.node(ref);

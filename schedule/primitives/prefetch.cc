@@ -16,6 +16,9 @@ absl::Status ApplyPrefetch(Schedule& schedule, const Instruction& instruction) {
   HONE_ASSIGN_OR_RETURN(Schedule::LoopRef ref, args.Loop(0));
   HONE_ASSIGN_OR_RETURN(int tensor, args.Tensor(1));
   HONE_ASSIGN_OR_RETURN(int64_t distance, args.Integer(2));
+  if (schedule.node(ref).origin == LoopNode::Origin::kFused &&
+      schedule.stages[ref.stage].HasSiblings(ref.loop))
+    return Illegal(fmt::format("{} is a fusion with siblings", args.Text(0)));
   const ir::Stage& stage = schedule.workload.stages[ref.stage];
   if (distance < 1 || distance > 4096) return Illegal("the distance must lie in 1..4096");
   if (schedule.workload.tensors[tensor].kind == ir::TensorKind::kImmediate)

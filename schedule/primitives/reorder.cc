@@ -40,8 +40,8 @@ absl::Status ApplyReorder(Schedule& schedule, const Instruction& instruction) {
   for (size_t i = 0; i < loops.size(); ++i) s.order[positions[i]] = loops[i];
   // The sizes of a two_sizes split's inner loop follow from its outer loop, which must come first.
   for (size_t p = 0; p < s.order.size(); ++p) {
-    const LoopNode& n = s.loops[s.order[p]];
-    if (n.origin != LoopNode::Origin::kOuter || n.tail != Tail::kTwoSizes) continue;
+    if (!s.HasTwoSizes(s.order[p])) continue;
+    const LoopNode& n = s.loops[s.SlowestOf(s.order[p])];
     for (size_t q = 0; q < p; ++q) {
       if (!IsMadeFrom(s, s.order[q], s.loops[n.parent].split_inner)) continue;
       return Illegal(fmt::format("{} must stay inside {}", s.loops[s.order[q]].name, n.name));

@@ -32,8 +32,10 @@ absl::Status ApplySplit(Schedule& schedule, const Instruction& instruction) {
   HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
   HONE_RETURN_IF_ERROR(RequireFree(schedule, ref));
   if (!schedule.node(ref).cuts.empty()) return Illegal("a partitioned loop cannot be split");
-  const LoopNode& whole = schedule.node(ref);
-  if (whole.origin == LoopNode::Origin::kOuter && whole.tail == Tail::kTwoSizes) {
+  const bool two_sizes = schedule.stages[ref.stage].HasTwoSizes(ref.loop);
+  if (!two_sizes && schedule.stages[ref.stage].HasSiblings(ref.loop))
+    return Illegal("a fusion with siblings cannot be split");
+  if (two_sizes) {
     return Illegal("the parts of a two_sizes split cannot be split; split what is outside first");
   }
   if (factors.empty()) return Illegal("needs a factor");

@@ -62,6 +62,26 @@ TEST(NestTest, ParallelLoopRunsItsPartOnly) {
   });
 }
 
+TEST(NestTest, ParallelLoopsBesideEachOtherNumberTheirIterationsOn) {
+  NestBuilder b;
+  const int y = b.Output("y", DType::kI64, 7);
+  const int i = b.NewVar(), k = b.NewVar(), n = b.NewVar();
+  const auto loop = [y](int var, int64_t extent, int64_t first) {
+    return For(var, extent, LoopKind::kParallel,
+               ir::Store(y, Var(var) + first, Var(var) + first * 10));
+  };
+  b.AddPhase("count", ir::Block({loop(i, 3, 0), loop(k, 1, 3), loop(n, 3, 4)}), 7);
+  ForEachTarget(b.nest, [](const Kernel& kernel) {
+    std::vector<int64_t> ys(7, -1);
+    kernel.Run("count", {ys.data()}, 2, 5);
+    EXPECT_THAT(ys, ElementsAre(-1, -1, 2, 30, 40, -1, -1));
+    kernel.Run("count", {ys.data()}, 6, 7);
+    EXPECT_THAT(ys, ElementsAre(-1, -1, 2, 30, 40, -1, 42));
+    kernel.Run("count", {ys.data()}, 0, 1);
+    EXPECT_THAT(ys, ElementsAre(0, -1, 2, 30, 40, -1, 42));
+  });
+}
+
 TEST(NestTest, StepLoopTakesItsVariableFromTheCall) {
   NestBuilder b;
   const int y = b.Output("y", DType::kI64, 12);

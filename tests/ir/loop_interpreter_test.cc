@@ -162,6 +162,20 @@ TEST(LoopInterpreterTest, ParallelIterationsMustNotMeet) {
   EXPECT_EQ(run(LoopKind::kParallel, {.find_races = false}), "");
 }
 
+TEST(LoopInterpreterTest, ParallelLoopsBesideEachOtherMustNotMeetEither) {
+  const auto run = [](int64_t apart) {
+    Nest n;
+    const int y = n.Argument("s0", 8, false);
+    const Stmt first = For(0, 3, LoopKind::kParallel, Store(y, V(0), F(1)));
+    n.AddPhase(Block({first, For(1, 3, LoopKind::kParallel, Store(y, V(1) + Int(apart), F(2)))}));
+    TensorBuffer out = TensorBuffer::Zeros(kF, {8});
+    return std::string(n.Run({&out}).message());
+  };
+  EXPECT_EQ(run(3), "");
+  EXPECT_THAT(run(0), HasSubstr("races: 3 writes what 0 touches"));
+  EXPECT_THAT(run(2), HasSubstr("races: 3 writes what 2 touches"));
+}
+
 // Memory of arguments is that of all blocks: a barrier orders the threads of one of them alone.
 TEST(LoopInterpreterTest, ThreadsMeetInArgumentsToo) {
   const auto run = [](bool sync, int64_t neighbour, LoopKind kind) {

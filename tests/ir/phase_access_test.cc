@@ -57,11 +57,14 @@ TEST(AccessesOf, WhatIsNotLinearMayBeAnywhere) {
               UnorderedElementsAre(kWrites, PhaseAccess{.end = 4 * 48}));
 }
 
-TEST(AccessesOf, NothingIsToldOfPhasesThatMayStopOrAreNotParallel) {
+TEST(AccessesOf, NothingIsToldOfPhasesThatMayStopOrAreNotOneParallelLoop) {
   const auto same = [](Expr row, Expr column) { return row * 6 + column; };
   LoopNest stops = Rows(same);
   stops.phases[0].body = Block({stops.phases[0].body, Fail(1 << 16)});
   EXPECT_THAT(Accesses(stops), IsEmpty());
+  LoopNest beside = Rows(same);
+  beside.phases[0].body = Block({beside.phases[0].body, beside.phases[0].body});
+  EXPECT_THAT(Accesses(beside), IsEmpty());
   LoopNest alone = Rows(same);
   alone.phases[0].threads = 1;
   EXPECT_THAT(Accesses(alone), IsEmpty());
