@@ -58,6 +58,7 @@ const std::vector<const CpuRule*>& CpuRules() {
       &KeptSketches(),         //
       &BitmaskSketches(),      //
       &TileProductSketches(),  //
+      &FlatRowsSketches(),     //
       &DirectSketches(),       //
       &WinogradSketches(),     //
       &RowsSketches(),         //

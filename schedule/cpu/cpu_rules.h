@@ -16,6 +16,7 @@ const CpuRule& CascadeSketches();
 const CpuRule& KeptSketches();
 const CpuRule& BitmaskSketches();
 const CpuRule& TileProductSketches();
+const CpuRule& FlatRowsSketches();
 const CpuRule& DirectSketches();
 const CpuRule& WinogradSketches();
 const CpuRule& RowsSketches();

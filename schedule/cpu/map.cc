@@ -47,6 +47,18 @@ ParallelLoop Parallelise(TraceWriter& w, int owner, const std::vector<std::strin
   return {loop, consumed};
 }
 
+ParallelLoop ParalleliseAll(TraceWriter& w, int owner, const std::vector<std::string>& loops,
+                            const ir::Target& target) {
+  std::string loop = loops[0];
+  for (size_t k = 1; k < loops.size(); ++k) {
+    const std::string result = fmt::format("{}.f{}", w.name(owner), k - 1);
+    w.Emit(fmt::format("{} = fuse({}, {})", result, loop, loops[k]));
+    loop = result;
+  }
+  w.Emit(fmt::format("parallel({}, {})", loop, target.threads));
+  return {loop, loops.size()};
+}
+
 namespace {
 /// The axis along which the map reads what it writes along another one; -1 when there is none.
 int TransposedAxis(const ir::Workload& w, const ir::Stage& stage, int vector_axis) {

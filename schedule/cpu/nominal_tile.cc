@@ -12,15 +12,38 @@ constexpr int64_t kMostWindowSteps = 160;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// What shares of different sizes cost many threads.
+/// What shares of different sizes cost many threads. Above what is even enough a little more:
+/// those that are done early wait for the others, and give way or sleep.
 double Unevenness(const ir::Stage& stage, const TileForm& form, const TileChoice& tile,
                   const ir::Target& target) {
+  constexpr double kWaiting = 1.15;
   if (!HasManyThreads(target)) return 1;
-  const int64_t shared = TilesOutside(stage, form, tile) * RowBlocks(stage, form, tile, target);
-  return ThreadImbalance(shared, target);
+  // The iterations of a scan follow each other; threads share the columns.
+  const double imbalance =
+      stage.scan >= 0 ? ThreadImbalance(CeilDiv(form.vectors_total, tile.vectors), target)
+                      : ShareImbalance(stage, form, tile, target);
+  return imbalance > kMostImbalance ? imbalance * kWaiting : imbalance;
 }
 
 }  // namespace
+
+double TileScore(const ir::Stage& stage, const TileForm& form, const TileChoice& tile,
+                 const ir::Target& target) {
+  // Share of useful lanes × of full row tiles × of multiplications that hide their latency and
+  // their loads.
+  const int64_t columns = CeilDiv(form.vectors_total, tile.vectors) * tile.vectors;
+  const double lanes = static_cast<double>(form.vectors_total) / static_cast<double>(columns);
+  const int64_t tiles = CeilDiv(form.rows_total, tile.rows);
+  const double balance = static_cast<double>(form.rows_total) /
+                         static_cast<double>(tiles * CeilDiv(form.rows_total, tiles));
+  const auto rows = static_cast<double>(tile.rows), vectors = static_cast<double>(tile.vectors);
+  // Cycles of one reduce step: the multiplications or the loads, whichever is more, then what
+  // feeds the panel from L2 and what the loop itself costs; a chain of fewer than eight
+  // additions waits for its own results.
+  const double cycles =
+      std::max({rows * vectors, rows + vectors, 4.0}) + 0.3 * vectors + 0.05 * rows + 0.2;
+  return lanes * balance * rows * vectors / cycles / Unevenness(stage, form, tile, target);
+}
 
 TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target) {
   const ir::Stage& stage = writer.stage(form.anchor);
@@ -54,21 +77,7 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
     if (!contraction) most_rows = std::clamp<int64_t>(most_steps / (taps * vectors), 1, most_rows);
     for (int64_t rows = 1; rows <= std::min(most_rows, form.rows_total); ++rows) {
       if (!form.FitsRowBlock(rows)) continue;
-      // Share of useful lanes × of full row tiles × of multiplications that hide their latency and
-      // their loads.
-      double lanes = static_cast<double>(form.vectors_total) /
-                     static_cast<double>(CeilDiv(form.vectors_total, vectors) * vectors);
-      int64_t tiles = CeilDiv(form.rows_total, rows);
-      double balance = static_cast<double>(form.rows_total) /
-                       static_cast<double>(tiles * CeilDiv(form.rows_total, tiles));
-      double work = static_cast<double>(rows * vectors);
-      // Cycles of one reduce step: the multiplications or the loads, whichever is more, then what
-      // feeds the panel from L2 and what the loop itself costs; a chain of fewer than eight
-      // additions waits for its own results.
-      double cycles = std::max({work, static_cast<double>(rows + vectors), 4.0}) +
-                      0.3 * static_cast<double>(vectors) + 0.05 * static_cast<double>(rows) + 0.2;
-      double score = lanes * balance * work / cycles;
-      score /= Unevenness(stage, form, {.rows = rows, .vectors = vectors}, target);
+      const double score = TileScore(stage, form, {.rows = rows, .vectors = vectors}, target);
       if (score > best_score + 1e-9) {
         best_score = score;
         best.rows = rows;

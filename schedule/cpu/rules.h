@@ -28,6 +28,8 @@ struct TileChoice {
   enum class Order : uint8_t { kRowsOutside, kColumnsOutside } order = Order::kRowsOutside;
   /// Equal blocks that rows are cut into, outside of all other loops; 0: as threads need them.
   int64_t row_blocks = 0;
+  /// In the place of row_blocks: threads share the tiles of rows, of two sizes.
+  static constexpr int64_t kTiles = -1;
 };
 
 /// What the tile rule found in a cluster with an anchor, before any loop is split.
@@ -66,12 +68,18 @@ struct TileForm {
 TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const ir::Target& target);
 /// The tile a Target's nominal numbers suggest.
 TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target);
+/// How good a tile is by these numbers, as a share of what the registers allow at most.
+double TileScore(const ir::Stage& stage, const TileForm& form, const TileChoice& choice,
+                 const ir::Target& target);
 /// Tiles that are side by side outside of the row axis's loops.
 int64_t TilesOutside(const ir::Stage& stage, const TileForm& form, const TileChoice& choice);
 /// Equal blocks that rows are cut into first, where the other loops outside leave threads idle or
-/// unequal; 1: none.
+/// unequal; 1: none. kTiles: where no such blocks would do, among many threads.
 int64_t RowBlocks(const ir::Stage& stage, const TileForm& form, const TileChoice& choice,
                   const ir::Target& target);
+/// The largest share of a thread over the mean of all.
+double ShareImbalance(const ir::Stage& stage, const TileForm& form, const TileChoice& choice,
+                      const ir::Target& target);
 /// Copies what the anchor reads again and again into panels of so many elements along the vector
 /// axis.
 void PackPanels(TraceWriter& writer, const TileForm& form, int64_t panel, const ir::Target& target);
@@ -151,5 +159,8 @@ struct ParallelLoop {
 };
 ParallelLoop Parallelise(TraceWriter& writer, int owner, const std::vector<std::string>& loops,
                          const std::vector<int64_t>& extents, const ir::Target& target);
+/// Makes all of them one parallel loop; the first may have siblings.
+ParallelLoop ParalleliseAll(TraceWriter& writer, int owner, const std::vector<std::string>& loops,
+                            const ir::Target& target);
 
 }  // namespace hone::schedule

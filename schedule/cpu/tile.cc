@@ -197,31 +197,6 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
   return f;
 }
 
-int64_t TilesOutside(const ir::Stage& stage, const TileForm& f, const TileChoice& c) {
-  int64_t outer = CeilDiv(f.vectors_total, c.vectors);
-  for (int a : f.outer) outer *= stage.spatial[a];
-  return outer;
-}
-
-int64_t RowBlocks(const ir::Stage& stage, const TileForm& f, const TileChoice& c,
-                  const ir::Target& target) {
-  if (f.row_axis >= 0 && c.row_blocks > 0) return c.row_blocks;
-  if (f.row_axis < 0 || target.threads == 1 || f.rows_total <= c.rows) return 1;
-  const int64_t outer = TilesOutside(stage, f, c);
-  if (!HasManyThreads(target)) {
-    return outer < target.threads && f.rows_total % target.threads == 0 ? target.threads : 1;
-  }
-  // The first and the last row stand apart where they have a border.
-  int64_t best = 1;
-  for (int64_t blocks = 2; !f.border && f.rows_total / blocks >= c.rows; ++blocks) {
-    if (ThreadImbalance(outer * best, target) <= kMostImbalance) break;
-    if (f.rows_total % (blocks * f.row_block) != 0) continue;
-    if (ThreadImbalance(outer * blocks, target) < ThreadImbalance(outer * best, target))
-      best = blocks;
-  }
-  return best;
-}
-
 namespace {
 
 /// Loops of the owner outside the tile, in order, with their extents.
@@ -248,6 +223,10 @@ OuterLoops OrderOuter(const TraceWriter& w, const TileForm& f, const TileChoice&
   for (const auto* part : {&first, &second}) {
     all.names.insert(all.names.end(), part->names.begin(), part->names.end());
     all.extents.insert(all.extents.end(), part->extents.begin(), part->extents.end());
+  }
+  if (row_blocks == TileChoice::kTiles) {
+    all.names.insert(all.names.begin(), Loop(w, f.owner, f.row_axis) + ".0");
+    all.extents.insert(all.extents.begin(), CeilDiv(f.rows_total, c.rows));
   }
   if (row_blocks > 1) {
     const auto at = std::find(all.names.begin(), all.names.end(), rows.names.back());
@@ -406,9 +385,11 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
       fmt::format("split({}, [{}, {}]{})", v, c.vectors, f.lanes, whole_vectors ? "" : ", mask"));
   std::string row;
   const OuterLoops outer = OrderOuter(w, f, c, target);
+  const int64_t blocks = RowBlocks(owner, f, c, target);
+  const bool tiles = blocks == TileChoice::kTiles;
   if (f.row_axis >= 0) {
     row = Loop(w, f.owner, f.row_axis);
-    if (const int64_t blocks = RowBlocks(owner, f, c, target); blocks > 1) {
+    if (blocks > 1) {
       w.Emit(fmt::format("split({}, {})", row, f.rows_total / blocks));
       row += ".1";
     }
@@ -417,7 +398,7 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   std::vector<std::string> order = outer.names;
   std::string tile_loop = outer.names.back();
   if (!row.empty()) {
-    order.push_back(row + ".0");
+    if (!tiles) order.push_back(row + ".0");
     tile_loop = row + ".0";
     if (f.border && padding == Padding::kPeeled)
       w.Emit(fmt::format("partition({}.0, [1, -1])", row));
@@ -429,8 +410,10 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   const bool dot = own && f.dot > 1;
   if (dot) order.push_back(DotLoop(w, f, f.owner, c.reduce_block > 0));
   w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
-  ParallelLoop parallel = Parallelise(w, f.owner, outer.names, outer.extents, target);
-  if (row.empty() && parallel.consumed == outer.names.size()) tile_loop = parallel.name;
+  const ParallelLoop parallel = tiles
+                                    ? ParalleliseAll(w, f.owner, outer.names, target)
+                                    : Parallelise(w, f.owner, outer.names, outer.extents, target);
+  if (tiles || (row.empty() && parallel.consumed == outer.names.size())) tile_loop = parallel.name;
   if (own)
     w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), anchor, tile_loop));
   // Sums of tiles come from memory: rows may follow each other.
@@ -471,6 +454,8 @@ std::optional<TileChoice> ReadTile(const TraceWriter& w, const TileForm& f,
     if (f.dot > 1 && block.size() == 2) c.reduce_block = block[0] * f.dot;
   }
   const std::vector<std::string> loops = OrderOf(trace, w.name(f.owner));
+  if (c.row_blocks == 1 && !loops.empty() && loops[0] == Loop(w, f.owner, f.row_axis) + ".0")
+    c.row_blocks = TileChoice::kTiles;
   TileChoice columns = c;
   columns.order = TileChoice::Order::kColumnsOutside;
   const auto stands = [&](const TileChoice& choice) {

@@ -73,6 +73,15 @@ std::string Convolution(int64_t images, int64_t size, int64_t in, int64_t out) {
       images, size, in, out, size + 2);
 }
 
+/// A convolution of one tap, with an epilogue.
+std::string OneTap(int64_t height, int64_t width, int64_t in, int64_t out) {
+  return fmt::format(
+      "workload 1\nx0: f32[1,{0},{1},{2}] input range(-1,1)\nx1: f32[{3},{2}] constant\n"
+      "s0: f32[1,{0},{1},{3}] = sum[r0:{2}] (x0[i0, i1, i2, r0] * x1[i3, r0])\n"
+      "s1: f32[1,{0},{1},{3}] output = max(s0[i0, i1, i2, i3], 0.0)\n",
+      height, width, in, out);
+}
+
 /// A product that is read by another one.
 std::string FeedForward(int64_t tokens, int64_t width, int64_t hidden) {
   return fmt::format(
@@ -113,6 +122,7 @@ std::string TextOf(const SketchRule* rule, int k, Random* random) {
   if (k % 3 == 0) return MakeWorkload(*random).text;
   if (rule == &WinogradSketches())
     return Convolution(size(3), 3 + size(12), size(40), 8 + size(60));
+  if (rule == &FlatRowsSketches()) return OneTap(5 + size(9), 5 + size(9), size(40), 8 + size(200));
   if (rule == &CascadeSketches()) return FeedForward(4 * size(6), 8 + size(30), 8 + size(60));
   if (rule == &BitmaskSketches()) return PrunedProduct(size(4), 8 + size(90), 2 + size(200));
   if (rule == &KeptSketches()) return PrunedProduct(2 + size(40), 8 + size(90), 2 + size(200));
@@ -167,7 +177,9 @@ TEST(SketchRead, EveryRuleReadsWhatItWrote) {
   for (const CpuRule* rule : CpuRules()) {
     for (int k = 0; k < 4000 && points[rule].second < kPointsOfARule; ++k) {
       const std::string text = TextOf(rule, k, &random);
-      const char* const target = k % 2 == 0 ? "cpu:avx2,threads=2" : "cpu:avx512,threads=3";
+      const bool many = rule == &FlatRowsSketches() || k % 5 == 4;
+      const std::string target = fmt::format("cpu:{},threads={}", k % 2 == 0 ? "avx2" : "avx512",
+                                             many ? 64 : 2 + k % 2);
       const Space space(WorkloadOf(text), TargetOf(target), ir::AccuracyClass::kDefault);
       std::map<std::string, uint64_t> first;
       if (space.product() <= kMostCompared && k % 8 < 3) first = FirstPoints(space);
