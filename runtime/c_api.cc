@@ -19,6 +19,7 @@
 #include "runtime/executable.h"
 #include "runtime/message.h"
 #include "runtime/plan_check.h"
+#include "runtime/spin_budget.h"
 #include "runtime/thread_pool.h"
 
 using hone::Result;
@@ -47,7 +48,6 @@ static_assert(HONE_F64 == static_cast<int>(hone::ir::DType::kF64) &&
 static_assert(HONE_DATA_LOSS == static_cast<int>(StatusCode::kDataLoss) &&
               HONE_OUT_OF_RANGE == static_cast<int>(StatusCode::kOutOfRange));
 
-constexpr int32_t kDefaultSpinUs = static_cast<int32_t>(ThreadPool::kSpinNs / 1000);
 constexpr int32_t kMostSpinUs = 1'000'000;
 
 // The usual way of C: the message waits in the thread that failed.
@@ -173,7 +173,11 @@ Result<Context::Options> ContextOptions(const hone_context_options& given,
   }
   int32_t spin_us = given.spin_us;
   if (spin_us < 0) {
-    HONE_ASSIGN_OR_RETURN(spin_us, FromEnvironment("HONE_SPIN_US", kDefaultSpinUs, kMostSpinUs));
+    const int64_t most_ns =
+        hone::runtime::SpinWithin(ThreadPool::kSpinNs, options.threads, hone::CgroupCpuLimit());
+    HONE_ASSIGN_OR_RETURN(spin_us, FromEnvironment("HONE_SPIN_US",
+                                                   static_cast<int32_t>(most_ns / 1000),
+                                                   kMostSpinUs));
   }
   options.spin_ns = int64_t{1000} * spin_us;
   if (given.node_copies != 0) options.node_of_cpu = hone::NodeOfEachCpu(hone::AllowedCpus());

@@ -122,8 +122,9 @@ typedef struct hone_context_options {
   int32_t own_threads; /* 1: the context starts threads of its own; default 0: it shares those of
                           the process, which the first context that wants any starts */
   int32_t spin_us; /* microseconds for which a thread without work spins at most before it sleeps;
-                      0: sleep at once. Default -1: 50, or what the environment variable
-                      HONE_SPIN_US says. Shared threads follow the context that starts them. */
+                      0: sleep at once. Default -1: 50, or 3 where the control group grants fewer
+                      CPUs than `threads`, or what the environment variable HONE_SPIN_US says.
+                      Shared threads follow the context that starts them. */
   /* Not NULL: Hone starts no thread. parallel_for(executor, n, body, context) calls body(context,
    * i) once for each i in [0, n), on any threads and in any order, the calling one included, and
    * returns when all calls have returned; n is at most `threads`. The executor must stay valid

@@ -8,11 +8,13 @@
 #include <atomic>
 #include <numeric>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "base/core/clock.h"
 #include "base/core/cpu.h"
 #include "base/core/random.h"
+#include "runtime/spin_budget.h"
 #include "tests/runtime/sluggish.h"
 
 namespace hone::runtime {
@@ -85,6 +87,18 @@ TEST(SpinBudget, IsLessWhereSpinningDidNotPay) {
   for (const int64_t ns : {6'000, 12'000, 24'000, 48'000, 48'000}) {
     budget.Learn(true);
     EXPECT_EQ(budget.ns(), ns);
+  }
+}
+
+TEST(SpinBudget, IsTheLeastWhereAQuotaEndsWithinAThread) {
+  constexpr int64_t kMostNs = 48'000, kLeastNs = 3'000;
+  for (const auto& [threads, cpus, ns] :
+       {std::tuple{2, 0.0, kMostNs}, {2, 1.5, kLeastNs}, {2, 2.0, kMostNs}, {2, 2.5, kMostNs},
+        {1, 1.0, kMostNs}, {1, 0.5, kLeastNs}, {4, 2.0, kLeastNs}}) {
+    EXPECT_EQ(SpinWithin(kMostNs, threads, cpus), ns) << threads << " threads on " << cpus;
+    SpinBudget budget(kMostNs);
+    for (int wait = 0; wait < 9; ++wait) budget.Learn(false);
+    EXPECT_EQ(budget.ns(), kLeastNs);
   }
 }
 
