@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -209,12 +208,12 @@ void Tuning::Announce(const TuneSoFar& so_far) const {
                << (predicted_ ? "" : ManyThreadsText(target_.threads, CpusHere()));
 }
 
-/// What other programs do, since `load` began to look; a long tuning looks for long enough.
+/// What other programs do, since `load` began to look, which must be long enough to tell.
 void Tuning::WarnOfOthers(measure::OthersWatch& load) const {
-  constexpr double kLongSeconds = 20;
+  constexpr int kLooks = 7;
   std::optional<double> foreign = load.SinceLast();
-  if (!foreign && budget_.trials == 0 && std::abs(budget_.seconds) >= kLongSeconds) {
-    clock_.SleepNs(measure::OthersWatch::kLeastNs);
+  for (int look = 0; look < kLooks && !foreign; ++look) {
+    clock_.SleepNs(measure::OthersWatch::kLeastNs / (kLooks - 1));
     foreign = load.SinceLast();
   }
   if (foreign) context_.err << BusyMachineText(*foreign);

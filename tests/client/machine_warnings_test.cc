@@ -3,6 +3,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "base/core/cpu.h"
+#include "client/busy_processes.h"
 #include "client/npz.h"
 #include "graph/graph.h"
 #include "tests/client/logged_network.h"
@@ -47,6 +49,17 @@ TEST_F(MachineWarningsOfCommands, RunAndBenchTellOfMoreThreadsThanCpus) {
     EXPECT_THAT(warned.err, HasSubstr("warning: " + many + " threads on "));
     words.back() = "1";
     EXPECT_THAT(RunHone(words).err, Not(HasSubstr("warning")));
+  }
+}
+
+// A short tuning looks for as long as a long one.
+TEST_F(MachineWarningsOfCommands, TuneTellsOfProgramsThatDisturb) {
+  const auto busy = BusyProcesses::Start(static_cast<int>(AllowedCpus().size()));
+  ASSERT_TRUE(busy.ok()) << busy.status();
+  for (const char* budget : {"--seconds", "--trials"}) {
+    const ProgramRun tuned = RunHone({"tune", model_, budget, "1", "--db", folder_.Path(budget)});
+    EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
+    EXPECT_THAT(tuned.err, HasSubstr("warning: other programs keep ")) << budget;
   }
 }
 
