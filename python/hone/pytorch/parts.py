@@ -35,7 +35,7 @@ class Parts:
         return True
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
-        return self._module(*arguments)
+        return self._module.forward(*arguments)
 
 
 class _Called(torch.nn.Module):
