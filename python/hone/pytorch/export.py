@@ -21,6 +21,7 @@ from .refusal import Refusal, blamed, last_line
 
 _registries: dict[Any, Any] = {}  # the exporter's, by version of ONNX
 _DIVISIONS = {torch.ops.aten.div, torch.ops.aten.floor_divide, torch.ops.aten.remainder, torch.ops.aten.fmod}
+_ADVICE = ("what comes before", "inputs that never change", "docs/reference/operators")
 _QUIET = ("torch.onnx", "onnxscript", "onnx_ir")
 
 
@@ -31,9 +32,12 @@ class Exported:
     inputs: list[str]
     nodes: dict[str, Any]
 
-    def refusal(self, message: str) -> Refusal:
-        """That of `hone compile`, whose message names a node of ONNX, with the user's line."""
-        for name in re.findall(r"'([^']+)'", message):
+    def refusal(self, message: str, path: str) -> Refusal:
+        """That of `hone compile` of the file at `path`, whose message names a node of ONNX, with the user's
+        line, and without the advice of the command line."""
+        message = re.split(f"(?:; |\n)(?={'|'.join(_ADVICE)})", message.removeprefix(f"{path}: "))[0]
+        for name in re.findall(r"\bnode (\S+) \(|'([^']+)'", message):
+            name = name[0] or name[1]
             if name in self.nodes:
                 told = self.nodes[name].metadata_props
                 named = re.search(r"target=torch\.ops\.([\w.]+)",

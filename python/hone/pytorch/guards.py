@@ -6,7 +6,7 @@ PyTorch, whose error is the user's.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -19,6 +19,8 @@ _INDEXED = {_aten.index_select, _aten.gather, _aten.scatter, _aten.scatter_, _at
             _aten.scatter_add_, _aten.scatter_reduce, _aten.scatter_reduce_, _aten.index_add,
             _aten.index_add_, _aten.index_copy, _aten.index_copy_, _aten.index_reduce,
             _aten.index_reduce_}
+_OF_INDEX_SIZE = {_aten.scatter, _aten.scatter_, _aten.scatter_add, _aten.scatter_add_,
+                  _aten.scatter_reduce, _aten.scatter_reduce_}
 _WITHOUT_IDENTITY = {_aten.max, _aten.min, _aten.amax, _aten.amin, _aten.aminmax, _aten.argmax,
                      _aten.argmin, _aten.any, _aten.all}
 
@@ -83,6 +85,16 @@ def _guard_indexed(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     value, dim, index = node.args[0].meta["val"], node.args[1], node.args[2]
     size = value.shape[dim] if value.dim() else 1
     _put(node, 2, _not_negative(graph, node, index, size))
+    if node.target.overloadpacket in _OF_INDEX_SIZE and isinstance(node.args[3], torch.fx.Node):
+        _put(node, 3, _cut(graph, node.args[3], index.meta["val"].shape))
+
+
+def _cut(graph: torch.fx.Graph, source: torch.fx.Node, shape: Sequence[int]) -> torch.fx.Node:
+    """What of it has an index: ONNX wants no more."""
+    for dim, size in enumerate(shape):
+        if source.meta["val"].dim() == len(shape) and source.meta["val"].shape[dim] > size:
+            source = _call(graph, source, _aten.slice.Tensor, source, dim, 0, size)
+    return source
 
 
 def _guard_embedding(graph: torch.fx.Graph, node: torch.fx.Node) -> None:

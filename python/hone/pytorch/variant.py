@@ -84,7 +84,7 @@ class Variant:
                     session.tune(path, seconds=seconds, bar=bar, **self._options.tune())
                 model = compile_model(path, **self._options.compile())
             except (errors.BadInput, errors.Fault) as error:
-                raise exported.refusal(str(error)) from error
+                raise exported.refusal(str(error), path) from error
         return Package(model, exported.inputs, self.free, arguments, self.seen.values)
 
 
