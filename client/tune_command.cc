@@ -194,9 +194,9 @@ absl::Status Tuning::CheckMeasurable() const {
   std::string why;
   if (!ir::HostCanRun(target_, &why) && !arguments_.Flag("dry-run")) {
     return absl::FailedPreconditionError(fmt::format(
-        "{}: candidates for {} cannot be measured here; tune on a machine that can run them and "
-        "compile from that log, or let the analytic model predict times: --measure predicted",
-        why, target_.text));
+        "candidates for {} cannot be measured here: {}; else tune on a machine that can run them "
+        "and compile from that log, or let the analytic model predict times: --measure predicted",
+        target_.text, why));
   }
   return measure::CheckHelpers(options.builder, options.runner, clock_);
 }

@@ -32,10 +32,12 @@ constexpr float kPowerRest[] = {0.0F,
                                 -1.62148517e-08F,
                                 1.42038061e-08F};
 
-// tanh(x) = x P(x^2) / Q(x^2) on [0, 9], beyond which it is 1: 2^-29.5.
+// tanh(x) = x P(x^2) / Q(x^2) on [0, 9]: 2^-29.5. Rounded as code rounds it is 1 at kTanhEnd and so
+// beyond, while at 9 it would be the next number above: 1 + tanh(x) must vanish for negative x.
 constexpr double kTanhP[] = {0.999999999,    0.136808249,    0.00386946788,
                              2.80304716e-05, 3.06404118e-08, -1.22446083e-11};
 constexpr double kTanhQ[] = {1, 0.47014157, 0.0272500113, 0.000394064153, 1.28897507e-06};
+constexpr double kTanhEnd = 8.85000038;
 
 // erf(x)/x - 1 in x^2, |x| < 0.93: 2^-29.9.
 constexpr double kErfSmall[] = {0.128379166,  -0.376126289,    0.112836242,   -0.026855588,
@@ -68,7 +70,7 @@ Number VectorMath::ExpByTable(const Number& x) {
 }
 
 Number VectorMath::TanhFloat(const Number& x) {
-  const Number limited = AtLeast(AtMost(x, 9), -9);
+  const Number limited = AtLeast(AtMost(x, kTanhEnd), -kTanhEnd);
   const Number z = limited * limited;
   return limited * Polynomial(z, kTanhP) / Polynomial(z, kTanhQ);
 }

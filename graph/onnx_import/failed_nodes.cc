@@ -9,6 +9,7 @@
 
 #include "base/shell_word.h"
 #include "base/status.h"
+#include "graph/onnx_import/foreign_operators.h"
 
 namespace hone::graph::onnx_import {
 namespace {
@@ -52,6 +53,12 @@ std::vector<std::string> FailedNodes::WaysOut(const Graph& graph,
     }
   }
   std::vector<std::string> ways;
+  const auto unknown = [](const Failure& f) { return StatusMessage(f.reason) == kUnknownOperator; };
+  if (std::any_of(failures_.begin(), failures_.end(), unknown)) {
+    ways.emplace_back(
+        "docs/reference/operators.md lists the operators that Hone has: export the model with "
+        "those");
+  }
   if (!binds.empty())
     ways.push_back(
         fmt::format("inputs that never change can be made constants: {}", fmt::join(binds, " ")));

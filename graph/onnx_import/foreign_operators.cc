@@ -143,7 +143,7 @@ std::string WhyForeign(std::string_view domain, std::string_view op) {
       return Explain(domain, "", "convert without it (skl2onnx: options={'zipmap': False})");
     return Explain(domain, "", "Hone compiles tensor programs, not trees or strings");
   }
-  return "no such operator in Hone";
+  return kUnknownOperator;
 }
 
 std::vector<std::string> OperatorsNamedForForeignOnes() {

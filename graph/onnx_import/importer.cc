@@ -54,7 +54,7 @@ absl::Status CheckCounts(const onnx::NodeProto& proto, const Handler& handler) {
 std::string WhyNoHandler(const std::string& domain, const std::string& op, int64_t opset) {
   if (!domain.empty()) return WhyForeign(domain, op);
   const int64_t first = FirstOpset(op);
-  if (first == 0) return "no such operator in Hone";
+  if (first == 0) return kUnknownOperator;
   return fmt::format(
       "Hone supports it from operator set {} on, but this model uses {}; convert the model with "
       "onnx.version_converter",

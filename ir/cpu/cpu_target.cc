@@ -214,6 +214,9 @@ std::string WhyNotOn(const CpuFeatures& cpu, const Target& target) {
   std::string missing, remedy;
   if (wide ? !cpu.avx512 : !cpu.avx2) {
     missing = wide ? "AVX-512 (F, BW, CD, DQ, VL)" : "AVX2 with FMA and BMI2";
+    remedy = cpu.avx2 ? "; compile the model for --target cpu:avx2"
+                      : "; use a CPU of 2013 or later, or let the virtual machine pass its CPU's "
+                        "features through";
   } else if (code.vnni && !(wide ? cpu.avx512_vnni : cpu.avx_vnni)) {
     missing = wide ? "AVX512-VNNI" : "AVX-VNNI";
   } else if (code.bf16 && !cpu.avx512_bf16) {

@@ -49,10 +49,9 @@ Finding CheckInstructions() {
   if (ir::ParseTarget(native, &target, &why) && ir::HostCanRun(target, &why)) {
     return Good("instructions", native.substr(0, native.find(',')));
   }
-  return {
-      "instructions", Health::kFault, why,
-      "Hone's code needs AVX2 and FMA; use a CPU of 2013 or later, or let the virtual machine pass "
-      "its CPU's features through"};
+  const size_t remedy = why.find("; ");
+  return {"instructions", Health::kFault, why.substr(0, remedy),
+          remedy == std::string::npos ? "" : why.substr(remedy + 2)};
 }
 
 Finding CheckCores() {

@@ -5,7 +5,6 @@ import contextlib
 import ctypes
 import os
 import pathlib
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import errors, options, programs, runtime
+from . import errors, files, options, programs, runtime
 from .source import Source
 from .table import Table
 
@@ -43,7 +42,7 @@ def _tensor(info: runtime.TensorInfo) -> Tensor:
 def _array(tensor: Tensor, value: Any) -> np.ndarray:
     """The value as a contiguous array of the tensor's type and shape: itself where it is one."""
     if isinstance(value, np.ndarray):
-        array = value
+        array = options.unmasked(f"input '{tensor.name}'", value)
     elif hasattr(value, "__dlpack_device__"):
         try:
             here = value.__dlpack_device__()[0] in _CPU
@@ -65,6 +64,9 @@ def _array(tensor: Tensor, value: Any) -> np.ndarray:
             array = np.asarray(value, tensor.dtype)
         except (TypeError, ValueError, OverflowError) as error:
             raise errors.BadInput(f"input '{tensor.name}' is {tensor}: {error}") from error
+    elif isinstance(value, Mapping):
+        raise errors.BadInput(f"input '{tensor.name}' is {tensor}, not a dict: give inputs by name as "
+                              "model.run({...}) or model(**{...})")
     else:
         array = np.asarray(value)
     if tensor.type == "bf16" and array.dtype.name == "bfloat16":
@@ -129,6 +131,11 @@ class Model:
             self._library.hone_model_close(self._model)
         if getattr(self, "_file", -1) >= 0:
             os.close(self._file)
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        """No copies, which would close what this one holds, and no pickles."""
+        raise TypeError(f"the model '{self.name}' cannot be copied or pickled: save() it, and hone.load() "
+                        "the file where another is wanted")
 
     def __repr__(self) -> str:
         def told(tensors: tuple[Tensor, ...]) -> str:
@@ -207,22 +214,9 @@ class Model:
             runtime.check(status)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the package, whole or not at all, over what is there."""
-        path = pathlib.Path(path)
-        try:
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as out:
-                try:
-                    with os.fdopen(os.dup(self._file), "rb") as package:
-                        package.seek(0)
-                        shutil.copyfileobj(package, out)
-                    out.flush()
-                    os.chmod(out.name, 0o666 & ~_umask())
-                    os.replace(out.name, path)
-                except BaseException:
-                    os.unlink(out.name)
-                    raise
-        except OSError as error:
-            raise errors.NoSpace(f"cannot write '{path}': {error.strerror}") from error
+        """Writes the package, whole or not at all, over what is there. NoSpace: it cannot."""
+        with open(f"/proc/self/fd/{self._file}", "rb") as package:  # with a position of its own
+            files.write_whole(path, package)
 
     @contextlib.contextmanager
     def _file_of_package(self) -> Iterator[str]:
@@ -271,12 +265,6 @@ class Model:
             result = programs.call("bench", package, "--profile", "--seconds", f"{seconds}",
                                    *options.words(threads=self.threads))
         return Table(sorted(result["profile"], key=lambda row: -row["us"]))
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def load(path: str | os.PathLike[str], *, threads: int | None = None,

@@ -12,9 +12,22 @@ from . import errors
 
 
 def count(name: str, value: Any) -> int | None:
-    if value is None or (isinstance(value, (int, np.integer)) and int(value) >= 1):
+    most = (1 << 31) - 1  # of an int of the C API
+    if value is None or (isinstance(value, (int, np.integer)) and 1 <= int(value) <= most):
         return None if value is None else int(value)
     raise errors.UsageError(f"{name}={value!r} is not a count: give a whole number from 1")
+
+
+def unmasked(what: str, value: Any) -> np.ndarray:
+    """The value as an array of NumPy; BadInput where elements of it are masked, which no file and no
+    model knows of."""
+    if np.ma.is_masked(value):
+        raise errors.BadInput(f"{what} is a masked array, and {np.ma.count_masked(value)} of its "
+                              f"{np.size(value)} elements are masked: give x.filled(VALUE)")
+    array = np.asarray(value)
+    if array.dtype.hasobject:
+        raise errors.BadInput(f"{what} is an array of objects, and one of numbers is wanted")
+    return array
 
 
 def _pairs(name: str, value: Any) -> list[tuple[str, Any]]:
@@ -85,10 +98,11 @@ class Words:
                 if isinstance(value, (str, os.PathLike)):
                     path = pathlib.Path(value)
                 else:
-                    np.save(path, np.asarray(value))
+                    np.save(path, unmasked(f"bind['{name}']", value))
                 given += ["--bind", f"{name}={path}"]
             if self._inputs is not None:
-                arrays = {name: np.asarray(value) for name, value in self._inputs.items()}
+                arrays = {name: unmasked(f"inputs['{name}']", value)
+                          for name, value in self._inputs.items()}
                 np.savez(folder / "inputs.npz", allow_pickle=False, **arrays)
                 given += ["--inputs", str(folder / "inputs.npz")]
         return given

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from . import errors
 from .rewrite import Rewritten, rewrite
 
 
@@ -45,6 +46,9 @@ def prune(model: Any, sparsity: float | None = None, data: Any = None, *,
     """
     words = ["--structure", structure]
     if sparsity is not None:
-        words += [f"--sparsity={float(sparsity)}"]
+        try:
+            words += [f"--sparsity={float(sparsity)}"]
+        except (TypeError, ValueError):
+            raise errors.UsageError(f"sparsity={sparsity!r} is no number from 0 to below 1") from None
     return Pruned(rewrite("prune", model, words, data=data, output=output, keep=keep,
                           labels=labels, report=report, **how))

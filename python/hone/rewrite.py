@@ -42,7 +42,8 @@ def _archive(data: Any, path: pathlib.Path) -> list[str]:
     if isinstance(data, (list, tuple)) and all(isinstance(d, (str, os.PathLike)) for d in data):
         return [os.fspath(d) for d in data]
     try:
-        arrays = {name: np.asarray(value) for name, value in data.items()}
+        arrays = {name: options.unmasked(f"data['{name}']", value)
+                  for name, value in data.items()}
     except AttributeError:
         raise errors.UsageError("data is the path of an .npz file or a folder of them, a list of "
                                 "paths, or a dict of arrays by the names of inputs") from None

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import html
+import io
 import json
 import os
 import pathlib
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from . import options, programs
+from . import files, options, programs
 from .model import Model
 from .model import compile as compile_model
 from .source import Source
@@ -55,7 +56,8 @@ class Report:
         self.page = page
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        pathlib.Path(path).write_text(self.page, encoding="utf-8")
+        """Writes the page, whole or not at all, over what is there. NoSpace: it cannot."""
+        files.write_whole(path, io.BytesIO(self.page.encode()))
 
     def _repr_html_(self) -> str:
         return (f'<iframe srcdoc="{html.escape(self.page)}" width="100%" height="700" '

@@ -186,6 +186,26 @@ TEST(VectorMathTest, FloatFunctionsOverTheWholeRange) {
   }
 }
 
+// GELU's 1 + tanh(x) times a large x is far from 0 where tanh(x) is not -1.
+TEST(VectorMathTest, TanhEndsAtOneExactly) {
+  std::vector<float> x(kValues);
+  for (int64_t i = 0; i < kValues; ++i)
+    x[static_cast<size_t>(i)] = std::ldexp(9.0F, static_cast<int>(i % 120)) * (i % 2 == 0 ? 1 : -1);
+  x[0] = std::numeric_limits<float>::infinity();
+  x[1] = -x[0];
+  for (const ir::Target& target : RunnableTargets()) {
+    SCOPED_TRACE(target.text);
+    for (const int64_t lanes : {int64_t{1}, int64_t{target.As<ir::CpuTarget>().lanes}}) {
+      const Kernel kernel(MapNest([](auto a, auto) { return ir::Unary(UnaryOp::kTanh, a); },
+                                  DType::kF32, lanes),
+                          target);
+      std::vector<float> y(x.size());
+      ASSERT_EQ(kernel.Run("map", {x.data(), x.data(), y.data()}), 0);
+      for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], x[i] > 0 ? 1 : -1) << x[i];
+    }
+  }
+}
+
 // Where exp looks powers up (16 lanes of AVX-512) it is closer than elsewhere.
 TEST(VectorMathTest, ExpByTableIsCloser) {
   const Function exp = {UnaryOp::kExp, [](long double x) { return std::exp(x); }, 0.8, 0.9};

@@ -290,7 +290,9 @@ TEST(BehindFailedNodeTest, UnknownAttributesBehindANodeThatFailedAreReportedToo)
             "  node b (Conv) of ?, f32[4,3,7,7]: unknown attribute 'pad' at opset 18\n"
             "  node d (Gather) of ?, ?: unknown attribute 'axes' at opset 18\n"
             "  node e (Relu) of ?: unknown attribute 'slope' at opset 18\n"
-            "  node z (Relu) of ?, f32[1,6,8,8]: it has 2 inputs, not 1");
+            "  node z (Relu) of ?, f32[1,6,8,8]: it has 2 inputs, not 1\n"
+            "docs/reference/operators.md lists the operators that Hone has: export the model with "
+            "those");
 }
 
 TEST(BehindFailedNodeTest, OperatorsThatNoModelCanHaveAreListedToo) {

@@ -151,7 +151,9 @@ TEST(FailedNodesTest, ForeignOperatorsNameOnnxsOwnOrSayThatThereAreNone) {
   EXPECT_THAT(ForeignError("ai.onnx.ml", "Scaler"), HasSubstr("ONNX's own Sub, Mul do the same"));
   EXPECT_THAT(ForeignError("ai.onnx.ml", "TreeEnsembleRegressor"), HasSubstr("hummingbird-ml"));
   EXPECT_THAT(ForeignError("ai.onnx.ml", "LabelEncoder"), HasSubstr("no operator of ONNX does"));
-  EXPECT_THAT(ForeignError("com.example", "Add"), ::testing::EndsWith("no such operator in Hone"));
+  EXPECT_THAT(ForeignError("com.example", "Add"),
+              ::testing::EndsWith("no such operator in Hone; docs/reference/operators.md lists the "
+                                  "operators that Hone has: export the model with those"));
   for (const std::string& op : onnx_import::OperatorsNamedForForeignOnes())
     EXPECT_GT(onnx_import::FirstOpset(op), 0) << op << " is named, but Hone has no such operator";
 }

@@ -113,7 +113,9 @@ TEST(ImportTest, AllUnsupportedNodesAreReportedAtOnce) {
   EXPECT_EQ(StatusMessage(graph.status()),
             "2 nodes cannot be imported:\n"
             "  node a (Frobnicate) of f32[2,3]: no such operator in Hone\n"
-            "  node y (com.example::FusedThing) of ?, f32[2,3]: no such operator in Hone");
+            "  node y (com.example::FusedThing) of ?, f32[2,3]: no such operator in Hone\n"
+            "docs/reference/operators.md lists the operators that Hone has: export the model with "
+            "those");
 }
 
 TEST(ImportTest, MismatchNamesNodeOperatorAndShapes) {

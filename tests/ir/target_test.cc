@@ -103,7 +103,11 @@ TEST(TargetTest, CodeThatACpuCannotRunIsExplained) {
             "not have; code for a target without +bf16 multiplies in f32");
   EXPECT_EQ(WhyNotOn(old, bf16),
             "code for cpu:avx512+bf16,threads=2 needs AVX-512 (F, BW, CD, DQ, VL), which this host "
-            "(avx2) does not have");
+            "(avx2) does not have; compile the model for --target cpu:avx2");
+  EXPECT_EQ(WhyNotOn({}, Parsed("cpu:avx2,threads=2")),
+            "code for cpu:avx2,threads=2 needs AVX2 with FMA and BMI2, which this host (older than "
+            "avx2) does not have; use a CPU of 2013 or later, or let the virtual machine pass its "
+            "CPU's features through");
 }
 
 TEST(TargetTest, CodeWithTilesNeedsTheKernelsLeave) {

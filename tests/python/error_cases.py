@@ -94,7 +94,10 @@ class ErrorsTest(unittest.TestCase):
                  hone.HoneError, "z80"),
                 (lambda: hone.tune("a.onnx", seconds=-1), hone.UsageError, "seconds"),
                 (lambda: hone.load("no.hone"), hone.BadInput, "no.hone"),
-                (lambda: hone.load("model.hone", threads=0), hone.UsageError, "threads=0")):
+                (lambda: hone.load("model.hone", threads=0), hone.UsageError, "threads=0"),
+                (lambda: hone.load("model.hone", threads=2**32 + 1), hone.UsageError, "threads=4294967297"),
+                (lambda: hone.prune("a.onnx", "half"), hone.UsageError, "sparsity='half'"),
+                (lambda: hone.tune("a.onnx", {"x": [object()]}), hone.BadInput, r"\['x'\] is an array of obj")):
             with self.assertRaisesRegex(kind, words):
                 call()
 
@@ -130,6 +133,31 @@ class ErrorsTest(unittest.TestCase):
             hone.Log("damaged.db").best()
         with self.assertRaisesRegex(hone.HoneError, "no.db"):
             hone.Log("no.db").stats()
+
+    def test_a_cpu_without_avx2(self):
+        """What, where, and what to do; and nothing is left behind."""
+        library = os.environ.get("TEST_OLDER_CPU")
+        if not library:
+            self.skipTest("no --older-cpu was given")
+        network = os.path.abspath(hone.zoo("mlp"))
+        with tempfile.TemporaryDirectory() as folder:
+            script = ("import hone\n"
+                      f"for call in (lambda: hone.load({os.path.abspath('model.hone')!r}),\n"
+                      f"             lambda: hone.compile({network!r}, log=False),\n"
+                      f"             lambda: hone.tune({network!r}, seconds=9, log='t.db')):\n"
+                      "    try:\n        call()\n"
+                      "    except hone.DeviceError as error:\n        print(error)\n")
+            done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True,
+                                  env={**os.environ, "LD_PRELOAD": library}, timeout=60, check=False)
+            if done.returncode == 77:
+                self.skipTest("this machine cannot let cpuid fault")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(os.listdir(folder), [])
+        said = done.stdout.splitlines()
+        self.assertEqual(len(said), 3, done.stdout)
+        for line, where in zip(said, ("model.hone", "mlp.hone", "cannot be measured here")):
+            self.assertRegex(line, f"{where}.*needs AVX2 with FMA and BMI2, which this host .older than avx2. "
+                                   "does not have; use a CPU of 2013 or later")
 
     def test_a_server_that_is_away(self):
         with self.assertRaisesRegex(hone.ServerError, "127.0.0.1:1'"):

@@ -1,13 +1,16 @@
 """A model in this process, on the package of tests/runtime/write_test_package, whose answers NumPy
 gives: z = x w + table[ids], and what follows from z."""
+import copy
 import gc
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 import hone
 import numpy as np
@@ -101,6 +104,19 @@ class ModelTest(unittest.TestCase):
         place = self.x.ctypes.data
         self.assertEqual(seen, [place, frozen.ctypes.data, place])
 
+    def test_the_runtime_writes_into_the_arrays_that_a_call_gives(self):
+        """And a call is one call of the library, on slots for each input and output."""
+        calls, run = [], self.model._hone_context_run
+
+        def watched(context, inputs, takes, outputs, gives):
+            slots = (hone.model.ctypes.c_uint64 * (2 * gives)).from_address(outputs)
+            calls.append((takes, list(slots)))
+            return run(context, inputs, takes, outputs, gives)
+        self.model._hone_context_run = watched
+        got = self.model(self.x, self.ids)
+        want = [number for y in got for number in (y.ctypes.data, y.nbytes)]
+        self.assertEqual(calls, [(2, want)])
+
     def test_outputs_are_the_callers_alone(self):
         first = self.model(self.x, self.ids)[0]
         kept = first.copy()
@@ -157,6 +173,11 @@ class ModelTest(unittest.TestCase):
         self.assertLess(resident_bytes() - before, 1 << 20)
         self.assertLess(sys.getallocatedblocks() - blocks, 1000)
 
+    def test_a_model_is_neither_copied_nor_pickled(self):
+        for make in (copy.copy, copy.deepcopy, pickle.dumps):
+            with self.assertRaisesRegex(TypeError, r"cannot be copied or pickled: save\(\) it"):
+                make(self.model)
+
     def test_loading_again_and_again_leaks_no_descriptor(self):
         def descriptors():
             return len(os.listdir("/proc/self/fd"))
@@ -178,6 +199,7 @@ class ModelTest(unittest.TestCase):
                 (lambda: self.model(x[:4], ids), "not of shape (4, 7)"),
                 (lambda: self.model([["a"]], ids), "could not convert"),
                 (lambda: self.model(None, ids), "not object"),
+                (lambda: self.model({"x": x}, ids), "not a dict: give inputs by name as model.run"),
                 (lambda: self.model(Shared(x, (2, 0)), ids), "cuda:0"),
                 (lambda: self.model(Nameless(x, (2, 0)), ids), "on the device"),
                 (lambda: self.model(x, ids + 100), "'ids'")):
@@ -208,6 +230,43 @@ class ModelTest(unittest.TestCase):
             with self.assertRaises(hone.NoSpace):
                 model.save(pathlib.Path(folder, "taken"))
             self.assertEqual(sorted(os.listdir(folder)), ["here.hone", "taken"])
+
+    def test_a_saved_package_has_the_rights_of_any_new_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder, "saved.hone")
+            for mask in (0o022, 0o027, 0o077):
+                before = os.umask(mask)
+                try:
+                    self.model.save(place)
+                finally:
+                    os.umask(before)
+                self.assertEqual(place.stat().st_mode & 0o777, 0o666 & ~mask)
+            hone.load(place)
+
+    def test_what_was_there_stays_when_saving_fails_midway(self):
+        def fail(source, out):
+            out.write(source.read(100))
+            raise OSError(28, "No space left on device")
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder, "kept.hone")
+            place.write_bytes(b"what was here")
+            with mock.patch("shutil.copyfileobj", fail), \
+                    self.assertRaisesRegex(hone.NoSpace, "cannot write '.*kept.hone': No space"):
+                self.model.save(place)
+            self.assertEqual(place.read_bytes(), b"what was here")
+            self.assertEqual(os.listdir(folder), ["kept.hone"])
+
+    def test_masked_elements_are_refused(self):
+        x = np.ma.masked_greater(self.x, 1e9)
+        np.testing.assert_array_equal(self.model(x, self.ids)[0], self.known.z(self.x))
+        x[1, 2] = np.ma.masked
+        with self.assertRaisesRegex(hone.BadInput, r"'x' is a masked array, and 1 of its 35 .*x.filled"):
+            self.model(x, self.ids)
+        np.testing.assert_array_equal(self.model(x.filled(0), self.ids)[0], self.known.z(x.filled(0)))
+        for call in (lambda: hone.tune("a.onnx", {"x": x}), lambda: hone.quantize("a.onnx", {"x": x}),
+                     lambda: hone.compile("a.onnx", bind={"x": x})):
+            with self.assertRaisesRegex(hone.BadInput, r"\['x'\] is a masked array"):
+                call()
 
     def test_ends_with_the_interpreter_at_any_moment(self):
         """A thread is in a call, and objects are left to the end."""

@@ -3,10 +3,11 @@
 the blocks of docs/PYTHON.md; part torch: modules of PyTorch, and torch.compile.
 
     python_test.py --source DIR --build DIR --write-package PROGRAM --python PYTHON
-                   [--part python|torch] [--whole] [--only REGEX] [--results FILE.xml]
+                   [--older-cpu LIBRARY] [--part python|torch] [--whole] [--only REGEX]
+                   [--results FILE.xml]
 
 Runs itself again with PYTHON, which has numpy, onnx and onnxruntime; without it everything is
-skipped, by name. --whole: what takes long too (scripts/proof.sh torch).
+skipped, by name. --older-cpu: the library of older_cpu.cc. --whole: what takes long too (scripts/proof.sh torch).
 """
 import argparse
 import importlib.util
@@ -26,7 +27,7 @@ from units_test import write_results  # pylint: disable=wrong-import-position
 
 SUITES = {"python": ("model_cases", "error_cases", "tuning_cases", "quantise_cases", "prune_cases",
                      "farm_cases", "guide_cases"),
-           "torch": ("torch_cases", "torch_backend_cases", "torch_process_cases",
+           "torch": ("torch_cases", "torch_backend_cases", "torch_corner_cases", "torch_process_cases",
                      "torch_network_cases", "torch_operator_cases")}
 
 
@@ -90,6 +91,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("--source", "--build", "--write-package", "--python", "--results"):
         parser.add_argument(name, type=pathlib.Path, required=name != "--results")
+    parser.add_argument("--older-cpu", type=pathlib.Path)
     parser.add_argument("--part", choices=SUITES, default="python")
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--only", default="")
@@ -104,6 +106,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="hone-python-") as folder:
             prepare(args, pathlib.Path(folder).resolve())
             os.environ["TEST_WHOLE"] = "1" if args.whole else ""
+            os.environ["TEST_OLDER_CPU"] = str(args.older_cpu.resolve()) if args.older_cpu else ""
             results = Results()
             for suite in SUITES[args.part]:
                 for test in flat(unittest.defaultTestLoader.loadTestsFromName(suite)):

@@ -348,6 +348,16 @@ class TorchBackendTest(Case):
         self.assertRegex(told, "batch_norm.*it is training")
         self.assertNotIn("hone/pytorch", told)
 
+    def test_refusals_of_the_compiler_speak_of_the_program(self):
+        """Of no file that is gone, and of no option of the command line."""
+        def fn(x):
+            return x.gather(0, torch.tensor([0, 5]))
+        with torch.no_grad(), self.assertRaises(RuntimeError):
+            self.compiled(fn)(torch.ones(2))
+        [told] = self.fallbacks()
+        self.assertRegex(told, r"hone: aten.gather.default at .*torch_backend_cases.py:\d+ \(return x.gather.*index 5")
+        self.assertNotRegex(told, "/tmp/|--")
+
     def test_explains_graphs_and_breaks(self):
         def fn(x):
             y = torch.relu(x) * 2

@@ -176,6 +176,112 @@ class EarlyExit(nn.Module):
         return y
 
 
+class Part(nn.Module):
+    """Layers that are a graph of their own where a loop around them cannot be one."""
+
+    def __init__(self, *layers):
+        super().__init__()
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+class Adaptive(nn.Module):
+    """One block again and again until its result is large enough, as adaptive computation time does."""
+
+    def __init__(self):
+        super().__init__()
+        self.block, self.halt = Part(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 16)), nn.Linear(16, 1)
+
+    def forward(self, x):
+        left, steps = 1.0, 0
+        while left > 0.2 and steps < 6:
+            x = x + self.block(x)
+            left = left * (1 - torch.sigmoid(self.halt(x)).mean().item())
+            steps += 1
+        return x, steps
+
+
+class Experts(nn.Module):
+    """A mixture whose experts run only where some row chose them."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(16, 4)
+        self.experts = nn.ModuleList(Part(nn.Linear(16, 24), nn.ReLU(), nn.Linear(24, 16)) for _ in range(4))
+
+    def forward(self, x):
+        share, chosen = self.gate(x).softmax(-1).max(-1)
+        y = torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            mine = chosen == number
+            if mine.any():
+                y = y + expert(x) * (mine * share)[:, None]
+        return y
+
+
+class SkippedLayers(nn.Module):
+    """SkipNet: each block has a gate that leaves it out, so that further graphs begin in every block."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = conv(3, 8)
+        self.gates = nn.ModuleList(nn.Linear(8, 1) for _ in range(3))
+        self.blocks = nn.ModuleList(Part(conv(8, 8), conv(8, 8, act=None)) for _ in range(3))
+
+    def forward(self, x):
+        x = self.first(x)
+        for gate, block in zip(self.gates, self.blocks):
+            if gate(x.mean((2, 3))).mean() > 0:
+                x = F.relu(x + block(x))
+            else:
+                x = x * 0.5
+        return x.mean((2, 3))
+
+
+class Greedy(nn.Module):
+    """Writes words until the one that ends, each the likeliest after those before."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.mix, self.score = nn.Embedding(30, 16), nn.Linear(16, 16), nn.Linear(16, 30)
+
+    def next(self, ids):
+        return self.score(torch.tanh(self.mix(self.embed(ids).mean(1)))).argmax(-1)
+
+    def forward(self, ids):
+        for _ in range(4):
+            word = self.next(ids)
+            if word[0].item() == 0:
+                break
+            ids = torch.cat((ids, word[:, None]), 1)
+        return ids
+
+
+class Bisection(nn.Module):
+    """A routine within a network that halves an interval by what it computed, and a tree of layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.leaves = nn.ModuleList(Part(nn.Linear(8, 8), nn.ReLU()) for _ in range(4))
+        self.turns = nn.ModuleList(nn.Linear(8, 1) for _ in range(3))
+
+    def forward(self, x):
+        at = 0
+        while at < 3:
+            at = 2 * at + (1 if self.turns[at](x).sum() > 0 else 2)
+        x = self.leaves[at - 3](x)
+        low, high = -4.0, 4.0
+        for _ in range(5):  # the threshold that half of the sum lies above
+            middle = (low + high) / 2
+            if F.relu(x - middle).sum() > x.abs().sum() / 2:
+                low = middle
+            else:
+                high = middle
+        return torch.where(x > low, x, x * 0.1)
+
+
 class PointNet(nn.Module):
     def __init__(self):
         super().__init__()
@@ -301,6 +407,11 @@ NETWORKS = {
     "gru": lambda: (LastStep(nn.GRU(12, 16, batch_first=True, bidirectional=True), 12, 32), words()),
     "rnn": lambda: (LastStep(nn.RNN(12, 16, batch_first=True), 12, 16), words()),
     "early_exit": lambda: (EarlyExit(), image()),
+    "adaptive": lambda: (Adaptive(), image(3, 16)),
+    "experts": lambda: (Experts(), image(6, 16)),
+    "skipped_layers": lambda: (SkippedLayers(), image()),
+    "greedy": lambda: (Greedy(), words(2, 5)),
+    "bisection": lambda: (Bisection(), image(4, 8)),
     "pointnet": lambda: (PointNet(), image(2, 3, 24)),
     "recommender": lambda: (Recommender(), torch.randint(0, 20, (3, 4)), image(3, 6)),
     "decoder": lambda: (Decoder(), words()),

@@ -34,7 +34,7 @@ class Differentiable(torch.autograd.Function):
         for i, tensor in zip(ctx.tensors, ctx.saved_tensors):
             arguments[i] = tensor if again else tensor.detach().requires_grad_(tensor.requires_grad)
         with torch.enable_grad():
-            results = ctx.module(*arguments)
+            results = ctx.module.forward(*arguments)
         results = [results] if ctx.seen.single else results
         asked = [(results[position], gradient)
                  for position, gradient in zip(ctx.seen.computed, gradients)

@@ -15,11 +15,13 @@ import torch._dynamo
 import torch.fx.traceback
 
 from .. import errors
+from .guards import add_guards
 from .observe import Interpreter, Observation, first_line
 from .refusal import Refusal, blamed, last_line
 
 _registries: dict[Any, Any] = {}  # the exporter's, by version of ONNX
 _DIVISIONS = {torch.ops.aten.div, torch.ops.aten.floor_divide, torch.ops.aten.remainder, torch.ops.aten.fmod}
+_ADVICE = ("what comes before", "inputs that never change", "docs/reference/operators")
 _QUIET = ("torch.onnx", "onnxscript", "onnx_ir")
 
 
@@ -30,9 +32,12 @@ class Exported:
     inputs: list[str]
     nodes: dict[str, Any]
 
-    def refusal(self, message: str) -> Refusal:
-        """That of `hone compile`, whose message names a node of ONNX, with the user's line."""
-        for name in re.findall(r"'([^']+)'", message):
+    def refusal(self, message: str, path: str) -> Refusal:
+        """That of `hone compile` of the file at `path`, whose message names a node of ONNX, with the user's
+        line, and without the advice of the command line."""
+        message = re.split(f"(?:; |\n)(?={'|'.join(_ADVICE)})", message.removeprefix(f"{path}: "))[0]
+        for name in re.findall(r"\bnode (\S+) \(|'([^']+)'", message):
+            name = name[0] or name[1]
             if name in self.nodes:
                 told = self.nodes[name].metadata_props
                 named = re.search(r"target=torch\.ops\.([\w.]+)",
@@ -92,6 +97,7 @@ def export(module: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequenc
             program = torch.export.export(part, examples, strict=False)
         except Exception as error:
             raise Refusal.of_node(part.run.at, f"torch.export: {first_line(error)}") from error
+        add_guards(program)
         try:
             onnx = torch.onnx.export(program, dynamo=True, verbose=False)
         except Exception as error:
@@ -125,10 +131,11 @@ def _check(program: torch.export.ExportedProgram, mutated: int, dense: bool) -> 
 
 
 def _may_divide_by_zero(node: torch.fx.Node) -> bool:
-    """Whether PyTorch looks for zeros in a divisor of integers; numbers of the program are none."""
+    """Whether PyTorch looks for zeros in a divisor of integers; other numbers of the program are none."""
     if node.target.overloadpacket not in _DIVISIONS or node.meta["val"].dtype.is_floating_point:
         return False
-    return isinstance(_argument(node, "other", None), torch.fx.Node)
+    divisor = _argument(node, "other", None)
+    return isinstance(divisor, torch.fx.Node) or divisor == 0
 
 
 def _draws(node: torch.fx.Node) -> bool:
@@ -166,8 +173,12 @@ def _alone() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _one_registry() -> Iterator[None]:
-    """The exporter reads its 500 operators anew for each graph, which takes longer than most graphs."""
-    from torch.onnx._internal.exporter import _registration  # pylint: disable=import-outside-toplevel
+    """The exporter reads its 500 operators anew for each graph, which takes longer than most graphs; and
+    some of them it says otherwise than PyTorch computes them (translate.py)."""
+    # pylint: disable=import-outside-toplevel
+    from torch.onnx._internal.exporter import _registration
+
+    from . import translate
     kind = _registration.ONNXRegistry
     read = kind.__dict__["from_torchlib"]
 
@@ -175,6 +186,8 @@ def _one_registry() -> Iterator[None]:
         key = tuple(version.items())
         if key not in _registries:
             _registries[key] = read.__get__(None, kind)(**version)
+            for operator, said in translate.TABLE.items():
+                _registries[key].register_op(operator, said)
         return _registries[key]
 
     kind.from_torchlib = staticmethod(kept)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from . import background
 from .frozen import may_freeze, stamp_of
@@ -37,7 +38,7 @@ class Eager:
         return True
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
-        return self._module(*arguments)
+        return self._module.forward(*arguments)
 
 
 class Graph:
@@ -47,6 +48,8 @@ class Graph:
     def __init__(self, module: torch.fx.GraphModule, options: Options, splits: int = _MOST_SPLITS):
         self.module, self._own = lift(module)
         self.module, self._numbers = lift_numbers(self.module)
+        # Called as a module it would print the code of the graph where an operator raises an error.
+        _LazyGraphModule.force_recompile(self.module)
         self.options = options
         self.number = next(_numbers)
         self.ended_by = getattr(module, "compile_subgraph_reason", None)

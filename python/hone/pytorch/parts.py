@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.passes.split_module import split_module
 
 from .refusal import Refusal, line_of, operator_of
@@ -30,12 +31,17 @@ class Parts:
             if name.startswith("submod_") and int(name.removeprefix("submod_")) in worth:
                 self.graphs.append(compiled(piece))
                 setattr(self._module, name, _Called(self.graphs[-1]))
+            elif isinstance(piece, torch.fx.GraphModule):
+                # Called as a module it would print its code where an operator raises an error.
+                _LazyGraphModule.force_recompile(piece)
+                setattr(self._module, name, _Called(piece.forward))
+        _LazyGraphModule.force_recompile(self._module)
 
     def fits(self, _: Sequence[Any]) -> bool:
         return True
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
-        return self._module(*arguments)
+        return self._module.forward(*arguments)
 
 
 class _Called(torch.nn.Module):

@@ -52,7 +52,7 @@ class Variant:
     def __call__(self, arguments: Sequence[Any]) -> Any:
         seen = self.seen
         if seen.mutated and _share_memory(arguments, seen.mutated):
-            return self._module(*arguments)
+            return self._module.forward(*arguments)
         try:
             if self._differentiable:
                 computed = Differentiable.apply(self._module, seen, self.package, *arguments)
@@ -61,7 +61,7 @@ class Variant:
         except errors.HoneError:  # an index out of range, ...
             computed = None
         if computed is None:  # raises what users of PyTorch know, and our error is no part of it
-            return self._module(*arguments)
+            return self._module.forward(*arguments)
         return assemble(seen, computed, arguments)
 
     @property
@@ -84,7 +84,7 @@ class Variant:
                     session.tune(path, seconds=seconds, bar=bar, **self._options.tune())
                 model = compile_model(path, **self._options.compile())
             except (errors.BadInput, errors.Fault) as error:
-                raise exported.refusal(str(error)) from error
+                raise exported.refusal(str(error), path) from error
         return Package(model, exported.inputs, self.free, arguments, self.seen.values)
 
 
