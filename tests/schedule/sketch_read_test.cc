@@ -29,6 +29,16 @@ std::string Product(int64_t rows, int64_t columns, int64_t depth) {
       rows, columns, depth);
 }
 
+/// A product of bytes, with what follows it or without.
+std::string ByteProduct(int64_t rows, int64_t columns, int64_t depth, bool epilogue) {
+  const std::string sums = fmt::format(
+      "workload 1\nx0: u8[{0},{2}] input range(0,255)\nx1: i8[{2},{1}] constant\n"
+      "s0: i32[{0},{1}]{3} = sum[r0:{2}] (i32(x0[i0, r0]) * i32(x1[r0, i1]))\n",
+      rows, columns, depth, epilogue ? "" : " output");
+  if (!epilogue) return sums;
+  return sums + fmt::format("s1: f32[{},{}] output = max(f32(s0[i0, i1]), 0.0)\n", rows, columns);
+}
+
 /// A product by weights of which a part is zero.
 std::string PrunedProduct(int64_t rows, int64_t columns, int64_t depth) {
   return fmt::format(
@@ -123,6 +133,8 @@ std::string TextOf(const SketchRule* rule, int k, Random* random) {
   if (rule == &WinogradSketches())
     return Convolution(size(3), 3 + size(12), size(40), 8 + size(60));
   if (rule == &FlatRowsSketches()) return OneTap(5 + size(9), 5 + size(9), size(40), 8 + size(200));
+  if (rule == &TileProductSketches())
+    return ByteProduct(6 + size(120), 16 * size(8), 32 * size(8), random->Chance(0.5));
   if (rule == &CascadeSketches()) return FeedForward(4 * size(6), 8 + size(30), 8 + size(60));
   if (rule == &BitmaskSketches()) return PrunedProduct(size(4), 8 + size(90), 2 + size(200));
   if (rule == &KeptSketches()) return PrunedProduct(2 + size(40), 8 + size(90), 2 + size(200));
@@ -178,8 +190,9 @@ TEST(SketchRead, EveryRuleReadsWhatItWrote) {
     for (int k = 0; k < 4000 && points[rule].second < kPointsOfARule; ++k) {
       const std::string text = TextOf(rule, k, &random);
       const bool many = rule == &FlatRowsSketches() || k % 5 == 4;
-      const std::string target = fmt::format("cpu:{},threads={}", k % 2 == 0 ? "avx2" : "avx512",
-                                             many ? 64 : 2 + k % 2);
+      const char* const wide = rule == &TileProductSketches() ? "avx512+vnni+amx" : "avx512";
+      const std::string target =
+          fmt::format("cpu:{},threads={}", k % 2 == 0 ? "avx2" : wide, many ? 64 : 2 + k % 2);
       const Space space(WorkloadOf(text), TargetOf(target), ir::AccuracyClass::kDefault);
       std::map<std::string, uint64_t> first;
       if (space.product() <= kMostCompared && k % 8 < 3) first = FirstPoints(space);
