@@ -349,7 +349,7 @@ class TorchBackendTest(Case):
         self.assertNotIn("hone/pytorch", told)
 
     def test_refusals_of_the_compiler_speak_of_the_program(self):
-        """Of no file that is gone, and of no option of the command line."""
+        """They name no file that is gone, and no option of the command line."""
         def fn(x):
             return x.gather(0, torch.tensor([0, 5]))
         with torch.no_grad(), self.assertRaises(RuntimeError):
