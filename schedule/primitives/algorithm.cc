@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "schedule/algorithms/kept_panels.h"
 #include "schedule/algorithms/kept_values.h"
+#include "schedule/algorithms/late_quotient.h"
 #include "schedule/algorithms/online_softmax.h"
 #include "schedule/algorithms/winograd.h"
 #include "schedule/primitives/primitive.h"
@@ -20,6 +21,7 @@ struct Algorithm {
 constexpr Algorithm kAlgorithms[] = {
     {"winograd", RewriteAsWinograd},
     {"online_softmax", RewriteAsOnlineSoftmax},
+    {"late_quotient", RewriteWithLateQuotient},
     {"panels", RewriteAsKeptPanels},
     {"bitmask", RewriteAsKeptValues},
 };
