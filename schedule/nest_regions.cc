@@ -153,11 +153,15 @@ absl::StatusOr<Instance> NestBuilder::RegionOf(int stage_id, const std::vector<N
     return absl::InvalidArgumentError(
         fmt::format("nothing inside the loop that {} is computed at reads it", stage.name));
   // Seen from a loop further out less may be needed, because spans are bounds; all that is made
-  // there is that much (but vectors stay full).
+  // there is that much (but vectors stay full, where what they add to a tile is read by nobody; of
+  // a whole buffer it would be other iterations' results).
   const auto outer = needed_.find(stage_id);
+  const bool whole = std::any_of(stage.results.begin(), stage.results.end(),
+                                 [&](int r) { return NeedsWholeBuffer(s_, r); });
+  const int64_t overshoot = whole ? 1 : kLargestOvershoot;
   for (size_t d = 0; d < need.size(); ++d) {
     Span s = Clip(*need[d], stage.spatial[d]);
-    if (outer != needed_.end() && outer->second.extent[d] + kLargestOvershoot <= s.width)
+    if (outer != needed_.end() && outer->second.extent[d] + overshoot <= s.width)
       s = {outer->second.low[d], outer->second.extent[d]};
     const std::vector<int64_t>& multiples = s_.stages[stage_id].multiples;
     if (!multiples.empty()) s = Rounded(s, multiples[d], stage.spatial[d]);
