@@ -29,9 +29,9 @@ constexpr Algorithm kAlgorithms[] = {
 }  // namespace
 
 // sN = algorithm(STAGE, winograd, m), sN = algorithm(STAGE, online_softmax, B),
-// sN = algorithm(STAGE, panels, W), sN = algorithm(STAGE, bitmask, W): computes the same result by
-// another algorithm. New Stages are sN, sN+1, … in the order the algorithm documents; STAGE itself
-// becomes the last step.
+// sN = algorithm(STAGE, late_quotient, 0), sN = algorithm(STAGE, panels, W),
+// sN = algorithm(STAGE, bitmask, W): computes the same result by another algorithm. New Stages are
+// sN, sN+1, … in the order the algorithm documents; STAGE itself becomes the last step.
 absl::Status ApplyAlgorithm(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(3, 3));
