@@ -17,7 +17,8 @@ struct GroupLimits {
   int64_t near_bytes = 0;
   double far_bytes_per_ns = 0;
   /// Attention over at least so many keys, for at least so many rows, is one kernel: its scores
-  /// stay in the near caches, a block of keys at a time. 0: the device has no such kernel.
+  /// stay in the near caches, a block of rows or of keys at a time. 0: the device has no such
+  /// kernel.
   int64_t attention_keys = 0, attention_rows = 0;
   bool runs_externs = true;  ///< routines of the runtime read and write the device's memory
 };

@@ -115,6 +115,14 @@ int VectorDimension(const StageSchedule& schedule, int rank) {
   return -1;
 }
 
+/// Whole multiples: the span grows to the front, where its points are as good as any.
+Span Rounded(Span s, int64_t multiple, int64_t domain) {
+  const int64_t width = (s.width + multiple - 1) / multiple * multiple;
+  const auto low = ir::AsInt(s.low);
+  if (width == s.width || width > domain || !low) return s;
+  return {ir::Int(std::min(*low, domain - width)), width};
+}
+
 }  // namespace
 
 absl::StatusOr<Instance> NestBuilder::RegionOf(int stage_id, const std::vector<Needed>& readers) {
@@ -145,12 +153,18 @@ absl::StatusOr<Instance> NestBuilder::RegionOf(int stage_id, const std::vector<N
     return absl::InvalidArgumentError(
         fmt::format("nothing inside the loop that {} is computed at reads it", stage.name));
   // Seen from a loop further out less may be needed, because spans are bounds; all that is made
-  // there is that much (but vectors stay full).
+  // there is that much (but vectors stay full, where what they add to a tile is read by nobody; of
+  // a whole buffer it would be other iterations' results).
   const auto outer = needed_.find(stage_id);
+  const bool whole = std::any_of(stage.results.begin(), stage.results.end(),
+                                 [&](int r) { return NeedsWholeBuffer(s_, r); });
+  const int64_t overshoot = whole ? 1 : kLargestOvershoot;
   for (size_t d = 0; d < need.size(); ++d) {
     Span s = Clip(*need[d], stage.spatial[d]);
-    if (outer != needed_.end() && outer->second.extent[d] + kLargestOvershoot <= s.width)
+    if (outer != needed_.end() && outer->second.extent[d] + overshoot <= s.width)
       s = {outer->second.low[d], outer->second.extent[d]};
+    const std::vector<int64_t>& multiples = s_.stages[stage_id].multiples;
+    if (!multiples.empty()) s = Rounded(s, multiples[d], stage.spatial[d]);
     region.low[d] = s.low;
     region.extent[d] = s.width;
   }

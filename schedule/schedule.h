@@ -71,6 +71,8 @@ struct StageSchedule {
   Storage storage = Storage::kMemory;
   std::optional<CacheWrite> cache_write;
   int epilogue = -1;           ///< the map through which the tile is stored; -1: none
+  /// What is computed at a loop is whole multiples of these, per dimension; empty: of any size.
+  std::vector<int64_t> multiples;
   std::vector<int64_t> align;  ///< extra elements per dimension of the private buffer; empty: none
 
   int FindLoop(std::string_view name) const;

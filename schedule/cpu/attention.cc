@@ -78,6 +78,7 @@ absl::Status PlanAttention(TraceWriter& w, const AttentionChoice& choice,
                            const ir::Target& target) {
   const std::optional<AttentionForm> form = FindAttention(w.schedule());
   if (!form) return UnfitAttention("there is none");
+  if (choice.lanes) return PlanAttentionByLanes(w, choice, *form, target);
   return choice.key_block > 0 ? PlanAttentionByKeys(w, choice, *form, target)
                               : PlanByRows(w, choice, *form, target);
 }
@@ -87,14 +88,13 @@ namespace {
 /// Columns, in the order of the tables.
 enum Column : uint8_t { kRows, kVectors, kQueryRows, kKeyBlock };
 
-AttentionChoice ChoiceOf(const Values& v) {
-  return {{v[kRows], v[kVectors]}, v[kQueryRows], v[kKeyBlock]};
-}
+/// How the scores lie and are gone through.
+enum class Kind : uint8_t { kRows, kLanes, kOnline };
 
 /// What was found of a Workload's attention.
 struct Form : CpuForm {
   using CpuForm::CpuForm;
-  bool online = false;
+  Kind kind = Kind::kRows;
   std::optional<Values> nominal = {};  ///< of the default, where it is this Sketch
 };
 
@@ -136,18 +136,26 @@ class AttentionRule final : public CpuRule {
       if (k < form->keys || k == kLongKeys) keys.rows.push_back({k});
     }
     std::vector<Sketch> sketches;
-    Add({"attention/rows", {tile, rows}, nullptr, nullptr}, subject, *form, &sketches);
+    Add({"attention/lanes", {LaneTable(*subject, *form)}, nullptr, nullptr}, Kind::kLanes, subject,
+        *form, &sketches);
+    Add({"attention/rows", {tile, rows}, nullptr, nullptr}, Kind::kRows, subject, *form, &sketches);
     // The default stands in the tables.
     const Values nominal = NominalValues(*subject, *form);
     const std::vector<int64_t> nominal_tile = {nominal[kRows], nominal[kVectors]};
     if (IsLong(*subject, *form) && std::ranges::count(tile.rows, nominal_tile) == 0)
       tile.rows.push_back(nominal_tile);
-    Add({"attention/online", {tile, blocks, keys}, nullptr, nullptr}, subject, *form, &sketches);
+    Add({"attention/online", {tile, blocks, keys}, nullptr, nullptr}, Kind::kOnline, subject, *form,
+        &sketches);
     return sketches;
   }
 
   absl::Status Emit(const Sketch& sketch, const Values& v, TraceWriter& w) const override {
-    return PlanAttention(w, ChoiceOf(v), SubjectOf(sketch).target);
+    AttentionChoice choice{.tile = {v[kRows], v[kVectors]}};
+    const Kind kind = KindOf(sketch);
+    choice.lanes = kind == Kind::kLanes;
+    if (kind != Kind::kLanes) choice.query_rows = v[kQueryRows];
+    if (kind == Kind::kOnline) choice.key_block = v[kKeyBlock];
+    return PlanAttention(w, choice, SubjectOf(sketch).target);
   }
 
   absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
@@ -155,9 +163,13 @@ class AttentionRule final : public CpuRule {
     TraceWriter w(subject.workload);
     const std::optional<AttentionForm> form = FindAttention(w.schedule());
     if (!form) return UnfitAttention("there is none");
-    const Instruction* algorithm = FindInstruction(trace, "algorithm");
-    if (static_cast<const Form&>(*sketch.form).online != (algorithm != nullptr))
-      return UnfitAttention("by another algorithm");
+    const bool lanes = FindInstruction(trace, "permute") != nullptr;
+    const Instruction* algorithm = lanes ? nullptr : FindInstruction(trace, "algorithm");
+    const Kind kind = lanes                  ? Kind::kLanes
+                      : algorithm != nullptr ? Kind::kOnline
+                                             : Kind::kRows;
+    if (KindOf(sketch) != kind) return UnfitAttention("by another algorithm");
+    if (lanes) return ReadLanes(w.stage(form->chain.back()), trace);
     HONE_ASSIGN_OR_RETURN(const Place at, algorithm == nullptr
                                               ? PlaceByRows(w, *form, subject.target)
                                               : PlaceByKeys(w, *form, *algorithm, subject.target));
@@ -198,12 +210,38 @@ class AttentionRule final : public CpuRule {
   }
 
  private:
+  static Kind KindOf(const Sketch& sketch) { return static_cast<const Form&>(*sketch.form).kind; }
+
+  static DecisionTable LaneTable(const CpuSubject& subject, const AttentionForm& f) {
+    DecisionTable table{"tile", {"rows", "vectors"}, {}};
+    for (const TileChoice& c : LaneTiles(TraceWriter(subject.workload), f, subject.target))
+      table.rows.push_back({c.rows, c.vectors});
+    return table;
+  }
+
+  /// By lanes, where they feed all threads.
+  static std::optional<Values> NominalLanes(const CpuSubject& subject, const AttentionForm& f) {
+    const auto tile = NominalLaneTile(TraceWriter(subject.workload), f, subject.target);
+    if (!tile) return std::nullopt;
+    return Values{tile->rows, tile->vectors};
+  }
+
+  /// The tile of the scores, whose last axes are the keys and the rows.
+  static absl::StatusOr<Values> ReadLanes(const ir::Stage& scores, const Trace& trace) {
+    const auto factors = [&](int from_last) {
+      return FactorsOf(trace, fmt::format("{}.i{}", scores.name, scores.num_spatial() - from_last));
+    };
+    const std::vector<int64_t> keys = factors(2), rows = factors(1);
+    if (keys.size() != 1 || rows.size() != 2) return UnfitAttention("its scores have no tile");
+    return Values{keys[0], rows[0]};
+  }
+
   /// Adds a Sketch that can be written.
-  void Add(Sketch sketch, const std::shared_ptr<const CpuSubject>& subject, const AttentionForm& f,
-           std::vector<Sketch>* sketches) const {
+  void Add(Sketch sketch, Kind kind, const std::shared_ptr<const CpuSubject>& subject,
+           const AttentionForm& f, std::vector<Sketch>* sketches) const {
     if (sketch.Product() == 0) return;
     auto form = std::make_shared<Form>(subject);
-    form->online = sketch.tables.size() == 3;
+    form->kind = kind;
     sketch.form = form;
     Values first;
     for (const DecisionTable& t : sketch.tables) {
@@ -211,7 +249,9 @@ class AttentionRule final : public CpuRule {
     }
     TraceWriter probe(subject->workload);
     if (!Emit(sketch, first, probe).ok()) return;
-    if (form->online && IsLong(*subject, f)) form->nominal = NominalValues(*subject, f);
+    const bool is_long = IsLong(*subject, f);
+    if (kind == Kind::kOnline && is_long) form->nominal = NominalValues(*subject, f);
+    if (kind == Kind::kLanes && !is_long) form->nominal = NominalLanes(*subject, f);
     sketches->push_back(std::move(sketch));
   }
 

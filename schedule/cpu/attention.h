@@ -24,6 +24,7 @@ struct AttentionChoice {
   TileChoice tile;         ///< of the scores
   int64_t query_rows = 0;  ///< rows of a block
   int64_t key_block = 0;   ///< keys at a time; 0: all of them
+  bool lanes = false;      ///< all keys; rows lie in the lanes of the scores' vectors
 };
 
 /// Attention in one phase: blocks of `query_rows` rows, each of which computes its scores, their

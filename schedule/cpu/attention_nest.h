@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -94,5 +95,17 @@ TileChoice OnlineTile(const TileForm& form, const AttentionChoice& choice, int64
 /// By blocks of keys (PlanAttention).
 absl::Status PlanAttentionByKeys(TraceWriter& w, const AttentionChoice& choice,
                                  const AttentionForm& f, const ir::Target& target);
+
+/// The scores' tiles of keys × vectors of rows that attention with rows in the lanes may have; none
+/// where its rows fill no vector.
+std::vector<TileChoice> LaneTiles(const TraceWriter& w, const AttentionForm& f,
+                                  const ir::Target& target);
+/// The best of them by the Target's nominal numbers; nothing where threads would have unequal
+/// shares.
+std::optional<TileChoice> NominalLaneTile(const TraceWriter& w, const AttentionForm& f,
+                                          const ir::Target& target);
+/// With the rows of queries in the lanes (PlanAttention).
+absl::Status PlanAttentionByLanes(TraceWriter& w, const AttentionChoice& choice, AttentionForm f,
+                                  const ir::Target& target);
 
 }  // namespace hone::schedule

@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "schedule/algorithms/kept_panels.h"
 #include "schedule/algorithms/kept_values.h"
+#include "schedule/algorithms/late_quotient.h"
 #include "schedule/algorithms/online_softmax.h"
 #include "schedule/algorithms/winograd.h"
 #include "schedule/primitives/primitive.h"
@@ -20,6 +21,7 @@ struct Algorithm {
 constexpr Algorithm kAlgorithms[] = {
     {"winograd", RewriteAsWinograd},
     {"online_softmax", RewriteAsOnlineSoftmax},
+    {"late_quotient", RewriteWithLateQuotient},
     {"panels", RewriteAsKeptPanels},
     {"bitmask", RewriteAsKeptValues},
 };
@@ -27,9 +29,9 @@ constexpr Algorithm kAlgorithms[] = {
 }  // namespace
 
 // sN = algorithm(STAGE, winograd, m), sN = algorithm(STAGE, online_softmax, B),
-// sN = algorithm(STAGE, panels, W), sN = algorithm(STAGE, bitmask, W): computes the same result by
-// another algorithm. New Stages are sN, sN+1, … in the order the algorithm documents; STAGE itself
-// becomes the last step.
+// sN = algorithm(STAGE, late_quotient, 0), sN = algorithm(STAGE, panels, W),
+// sN = algorithm(STAGE, bitmask, W): computes the same result by another algorithm. New Stages are
+// sN, sN+1, … in the order the algorithm documents; STAGE itself becomes the last step.
 absl::Status ApplyAlgorithm(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(3, 3));

@@ -187,7 +187,7 @@ constexpr Entry kPrimitives[] = {
     {"unroll", ApplyAnnotate},     {"parallel", ApplyAnnotate},    {"align", ApplyAlign},
     {"bind", ApplyAnnotate},       {"prefetch", ApplyPrefetch},    {"tensorize", ApplyTensorize},
     {"flatten", ApplyFlatten},     {"im2col", ApplyIm2col},        {"epilogue", ApplyEpilogue},
-    {"pipeline", ApplyPipeline},
+    {"pipeline", ApplyPipeline},   {"permute", ApplyPermute},      {"round", ApplyRound},
 };
 }  // namespace
 

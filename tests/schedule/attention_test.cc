@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "ir/text.h"
 #include "schedule/schedule.h"
 #include "schedule/space.h"
 #include "tests/schedule/nest_check.h"
@@ -67,8 +69,9 @@ absl::StatusOr<Trace> PlannedTrace(const ir::Workload& workload, const ir::Targe
 
 void CheckAll(const std::string& text, const AttentionChoice& choice) {
   for (const char* target : {"cpu:avx2,threads=2", "cpu:avx512,threads=2"}) {
-    SCOPED_TRACE(fmt::format("{} rows {} keys {} tile {}x{}", target, choice.query_rows,
-                             choice.key_block, choice.tile.rows, choice.tile.vectors));
+    SCOPED_TRACE(fmt::format("{} rows {} keys {} lanes {} tile {}x{}", target, choice.query_rows,
+                             choice.key_block, choice.lanes, choice.tile.rows,
+                             choice.tile.vectors));
     const ir::Workload workload = WorkloadOf(text);
     const auto trace = PlannedTrace(workload, TargetOf(target), choice);
     ASSERT_TRUE(trace.ok()) << trace.status() << text;
@@ -101,14 +104,80 @@ TEST(AttentionSketch, RowsAndBlocksEqualTheInterpreter) {
   }
 }
 
-TEST(AttentionSketch, ASpaceHoldsThemBesideTheRootPhases) {
+TEST(AttentionSketch, RowsInTheLanesEqualTheInterpreter) {
+  // Whole blocks of rows, one row over, most of a block over, and one block alone.
+  const Sizes sizes[] = {
+      {2, 32, 40, 8, 24}, {2, 33, 13, 5, 9}, {3, 47, 17, 20, 16}, {1, 16, 64, 4, 64}};
+  for (const Sizes& n : sizes) {
+    for (int form = 0; form < 4; ++form) {
+      const bool mask = form % 2 == 1, after = form == 2, stored = form >= 2;
+      AttentionChoice choice{.tile = {.rows = 5}, .lanes = true};
+      for (const int64_t vectors : {1, 2}) {
+        choice.tile.vectors = vectors;
+        CheckAll(Attention(n, mask, stored, after), choice);
+      }
+    }
+  }
+}
+
+// A bias a row and key, which is turned beside the queries.
+TEST(AttentionSketch, RowsInTheLanesTurnTheirBias) {
+  std::string text = Attention({2, 33, 13, 5, 9}, true, true, false);
+  text = absl::StrReplaceAll(text, {{"x2: f32[13]", "x2: f32[33,13]"}, {"x2[i2]", "x2[i1, i2]"}});
+  CheckAll(text, {.tile = {.rows = 4, .vectors = 2}, .lanes = true});
+  text = absl::StrReplaceAll(text, {{"[33,13] input range(-1,1)", "[33,13] constant"}});
+  CheckAll(text, {.tile = {.rows = 4, .vectors = 2}, .lanes = true});
+}
+
+TEST(AttentionSketch, RowsThatFillNoVectorAreNotInTheLanes) {
+  const ir::Workload workload = WorkloadOf(Attention({2, 12, 40, 8, 24}, false, true, false));
+  const AttentionChoice choice{.tile = {.rows = 4, .vectors = 1}, .lanes = true};
+  EXPECT_EQ(PlannedTrace(workload, TargetOf("cpu:avx512,threads=2"), choice).status().message(),
+            "attention: its rows fill no vector");
+  EXPECT_TRUE(PlannedTrace(workload, TargetOf("cpu:avx2,threads=2"), choice).ok());
+}
+
+// Rows that are left over are computed as a whole vector, with some of those before.
+TEST(AttentionSketch, WhatIsLeftOfTheRowsIsAWholeVector) {
+  const ir::Workload workload = WorkloadOf(Attention({2, 37, 13, 4, 32}, false, true, false));
+  const auto trace = PlannedTrace(workload, TargetOf("cpu:avx512,threads=2"),
+                                  {.tile = {.rows = 4, .vectors = 2}, .lanes = true});
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const std::string loops = Loops(ir::ToText(workload), ToText(*trace));
+  EXPECT_THAT(loops, Not(::testing::ContainsRegex("vector v[0-9]+ < 5:")));
+  EXPECT_THAT(loops, HasSubstr("+ 11]")) << "the first of the last five is the twelfth of sixteen";
+}
+
+TEST(AttentionSketch, ShortAttentionHasItsRowsInTheLanes) {
+  const auto default_of = [&](const Sizes& n, const std::string& target, Trace* trace) {
+    const Space space(WorkloadOf(Attention(n, true, true, false)), TargetOf(target),
+                      ir::AccuracyClass::kDefault);
+    *trace = *space.TraceOf(space.DefaultId());
+    return space.ValuesText(space.DefaultId());
+  };
+  Trace trace;
+  const std::string avx512 = "cpu:avx512,threads=2";
+  for (const Sizes& n : {Sizes{2, 49, 49, 8, 32}, Sizes{4, 16, 64, 8, 8}, Sizes{1, 64, 64, 8, 8}}) {
+    EXPECT_THAT(default_of(n, avx512, &trace), HasSubstr("attention/lanes"));
+    const CheckResult result = CheckTrace(WorkloadOf(Attention(n, true, true, false)), trace,
+                                          {.target = avx512, .compile = true, .slack = 2e-5});
+    EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
+  }
+  // No vector of rows; one head, whose rows left over would make shares unequal.
+  EXPECT_THAT(default_of({2, 15, 64, 8, 8}, avx512, &trace), Not(HasSubstr("attention")));
+  EXPECT_THAT(default_of({1, 49, 64, 8, 8}, avx512, &trace), Not(HasSubstr("attention")));
+  EXPECT_THAT(default_of({1, 49, 64, 8, 8}, "cpu:avx512,threads=1", &trace),
+              HasSubstr("attention/lanes"));
+}
+
+TEST(AttentionSketch, ASpaceHoldsThemBesideEachOther) {
   const std::string target = "cpu:avx2,threads=2";
   const ir::Workload workload = WorkloadOf(Attention({2, 24, 80, 4, 16}, true, true, false));
   const Space space(workload, TargetOf(target), ir::AccuracyClass::kDefault);
-  EXPECT_EQ(space.ValueOf(space.DefaultId(), "query_rows"), 0);
   std::vector<std::string> names;
   for (const Sketch& s : space.sketches()) names.push_back(s.name);
-  EXPECT_THAT(names, ::testing::IsSupersetOf({"attention/rows", "attention/online"}));
+  EXPECT_THAT(names, ::testing::IsSupersetOf(
+                         {"attention/lanes", "attention/rows", "attention/online"}));
   uint64_t first = 0;
   for (const Sketch& s : space.sketches()) {
     if (s.name.starts_with("attention")) {
@@ -185,6 +254,10 @@ TEST(AttentionSketch, IsRefusedWhereSomethingElseStandsBeside) {
   const std::string text = Attention({2, 12, 40, 8, 24}, false, true, false);
   EXPECT_EQ(reason(text + "s8: f32[12] output = sum[r0:24] (s7[i0, 0, r0])\n"),
             "attention: s8 stands beside it");
+  EXPECT_THAT(Loops(Attention({2, 12, 40, 8, 24}, false, true, true),
+                    "s7 = algorithm(s5, late_quotient, 0)"),
+              HasSubstr("the weights of s5 are not divided"));
+  EXPECT_THAT(Loops(text, "s8 = algorithm(s0, late_quotient, 0)"), HasSubstr("s0 is no attention"));
   EXPECT_EQ(reason(text + "s8: f32[2,12,24] output = s6[i0, i1, i2] + 1.0\n"),
             "attention: its result has several readers");
 }

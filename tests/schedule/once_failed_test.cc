@@ -119,6 +119,25 @@ TEST(OnceFailed, CopyOfAnotherRowThanIsWritten) {
   EXPECT_NE(result.why.find("of s0 than is computed there"), std::string::npos) << result.why;
 }
 
+// An output computed in a masked loop: from there it seemed that three rows of it are needed, but
+// further out only one was prepared. The others were overwritten by rows made of nothing.
+TEST(OnceFailed, RowsOfAnOutputThatNobodyPrepared) {
+  const CheckResult result = Check(
+      "x0: i32[3,6] input range(-8,9)\n"
+      "x1: i32[6,2] input range(-8,9)\n"
+      "s0: i32[3,2] = sum[r0:6] (x0[i0, r0] * x1[r0, i1])\n"
+      "s1: i32[3,2] output = s0[i0, i1] + 1:i32\n"
+      "s2: i32[3,2] output = max(s1[i0, i1], 0:i32)\n",
+      "s3 = rfactor(s0, s0.r0, 2, inner)\n"
+      "split(s2.i0, [1])\n"
+      "split(s2.i0.1, [4], mask)\n"
+      "compute_at(s1, s2.i0.1.0)\n"
+      "compute_at(s0, s1.i0)\n"
+      "compute_at(s3, s2.i0.0, memory)\n",
+      "cpu:avx2,threads=2");
+  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
+}
+
 // Partial sums of a recurrent product, computed inside a loop that was split further than the one
 // iteration which is wanted there: they read a state that was not there yet.
 TEST(OnceFailed, PartialSumsOfALaterIteration) {

@@ -111,6 +111,7 @@ class Generator {
     for (int id : LiveStages(s_)) {
       if (r_.Chance(0.3)) PackOne(id);
       if (r_.Chance(0.2)) FlattenOne(id);
+      if (r_.Chance(0.2)) PermuteOne(id);
     }
     for (int id : LiveStages(s_)) {
       const std::vector<int> readers = Readers(id);
@@ -129,19 +130,15 @@ class Generator {
       Try(fmt::format("flatten({}, [i{},i{}])", name, first, first + 1));
   }
 
-  std::vector<int> TensorsReadBy(int id) const {
-    std::vector<int> out;
-    for (const auto& body : stage(id).body) {
-      ir::Visit(body, [&](const ir::ExprNode& e) {
-        if (e.kind == ir::ExprKind::kLoad && std::ranges::find(out, e.id) == out.end())
-          out.push_back(e.id);
-      });
-    }
-    return out;
+  void PermuteOne(int id) {
+    std::vector<std::string> axes;
+    for (int a = 0; a < stage(id).num_spatial(); ++a) axes.push_back(fmt::format("i{}", a));
+    r_.Shuffle(axes);
+    Try(fmt::format("permute({}, [{}])", Name(id), fmt::join(axes, ",")));
   }
 
   void PackOne(int id) {
-    const std::vector<int> tensors = TensorsReadBy(id);
+    const std::vector<int> tensors = TensorsReadBy(stage(id));
     if (tensors.empty()) return;
     const ir::Tensor& t = s_.workload.tensors[static_cast<size_t>(r_.Pick(tensors))];
     if (t.shape.empty() || t.kind == ir::TensorKind::kImmediate) return;
@@ -209,6 +206,9 @@ class Generator {
                     registers        ? ", register"
                     : r_.Chance(0.5) ? ", memory"
                                      : ""));
+    if (stage(id).num_spatial() > 0 && r_.Chance(0.2))
+      Try(fmt::format("round({}, {}, {})", Name(id), r_.Between(0, stage(id).num_spatial() - 1),
+                      r_.Between(2, 8)));
   }
 
   void ShapeLoops(int id) {
@@ -310,7 +310,7 @@ class Generator {
   void CopyReads() {
     for (int id : LiveStages(s_)) {
       if (!r_.Chance(0.2)) continue;
-      const std::vector<int> tensors = TensorsReadBy(id);
+      const std::vector<int> tensors = TensorsReadBy(stage(id));
       if (tensors.empty()) continue;
       const int read = r_.Pick(tensors);
       const std::string tensor = s_.workload.tensors[static_cast<size_t>(read)].name;
@@ -374,7 +374,7 @@ class Generator {
   }
 
   void Prefetch(int id) {
-    const std::vector<int> tensors = TensorsReadBy(id);
+    const std::vector<int> tensors = TensorsReadBy(stage(id));
     if (tensors.empty()) return;
     const int tensor = r_.Pick(tensors);
     const int producer = s_.workload.Producer(tensor);
@@ -431,7 +431,7 @@ class Generator {
     if (!reduce.empty() && r_.Chance(0.8))
       Try(fmt::format("{} = cache_write({}, register, at={})", NewName(), name, order[3]));
     const std::string at = reduce.empty() || r_.Chance(0.2) ? order[3] : reduce;
-    for (int tensor : TensorsReadBy(owner)) {
+    for (int tensor : TensorsReadBy(stage(owner))) {
       const ir::Tensor t = s_.workload.tensors[static_cast<size_t>(tensor)];
       if (t.shape.empty() || r_.Chance(0.2)) continue;
       const std::string copy = NewName();

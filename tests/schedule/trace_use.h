@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "schedule/schedule.h"
 
@@ -13,6 +14,9 @@ struct TraceUse {
   bool has_tail = false;              ///< a masked or two-size split that leaves a remainder
   int stages = 0;                     ///< live Stages
 };
+
+/// The tensors that the Stage loads, each once.
+std::vector<int> TensorsReadBy(const ir::Stage& stage);
 
 /// Counts where the live Stages stand.
 void CountPlaces(const Schedule& schedule, TraceUse* use);

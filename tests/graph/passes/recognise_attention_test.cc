@@ -76,13 +76,14 @@ output %5 y
 )");
 }
 
-TEST(RecogniseAttentionTest, LeavesShortAttentionInTwoGroups) {
+// One vector of rows, and as many keys.
+TEST(RecogniseAttentionTest, LeavesFewRowsOrKeysInTwoGroups) {
   struct Sizes {
     int64_t rows, keys;
     int marked;
   };
   for (const Sizes& n :
-       {Sizes{64, 255, 0}, {63, 256, 0}, {1, 4096, 0}, {197, 197, 0}, {64, 256, 1}}) {
+       {Sizes{64, 15, 0}, {7, 256, 0}, {1, 4096, 0}, {16, 16, 1}, {197, 197, 1}, {64, 256, 1}}) {
     TestGraph t = Attention(n.rows, n.keys);
     EXPECT_EQ(Marked(t.graph), n.marked) << n.rows << " rows, " << n.keys << " keys";
     const auto groups = GroupNodes(t.graph, TestTarget());
