@@ -173,6 +173,9 @@ struct BlockWork {
   int64_t keys = 0, depth = 0, values = 0;
 };
 
+/// Parts that a partition can have.
+constexpr int64_t kMostSiblings = 9;
+
 /// Cycles of a step of a tile's sum: two multiply-adds or loads in each, and each sum waits four
 /// for the one before.
 double StepCycles(double rows, double vectors) {
@@ -221,10 +224,15 @@ std::vector<TileChoice> LaneTiles(const TraceWriter& w, const AttentionForm& f,
   std::vector<TileChoice> tiles;
   const auto own = AxesOfProduct(w, f);
   const int lanes = LanesFor(ir::DType::kF32, target);
-  const int64_t vectors = own.ok() ? w.stage(f.product).spatial[own->query] / lanes : 0;
+  if (!own.ok()) return tiles;
+  const int64_t rows = w.stage(f.product).spatial[own->query], vectors = rows / lanes;
+  const TileForm form = FindTileForm(w, {f.product, f.product, {}, 0}, target);
   const auto& cpu = target.As<ir::CpuTarget>();
   const int64_t registers = cpu.registers;
   for (int64_t v = 1; v <= std::min<int64_t>(vectors, kMostVectors); ++v) {
+    // Tiles of a block beside one that is not whole are siblings, of which there are nine at most.
+    const int64_t block = v * lanes, output = OutputTile(w, form, block, target).rows;
+    if (rows % block != 0 && (block + output - 1) / output > kMostSiblings) continue;
     // Scores and exponentials of a block.
     if (2 * f.keys * v * lanes * ir::SizeOf(ir::DType::kF32) > cpu.l2_bytes / 2) break;
     for (int64_t keys : {4, 5, 6, 8, 9, 12, 14}) {

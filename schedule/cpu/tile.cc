@@ -355,15 +355,19 @@ void ScheduleTilesInPlace(TraceWriter& w, const TileForm& f, const TileChoice& c
   const std::string v = Loop(w, f.owner, f.vector_axis);
   w.Emit(fmt::format("split({}, [{}, {}])", v, c.vectors, f.lanes));
   std::string row = Loop(w, f.owner, f.row_axis);
-  if (const int64_t blocks = RowBlocks(owner, f, c, target); blocks > 1) {
+  const int64_t blocks = RowBlocks(owner, f, c, target);
+  if (blocks > 1) {
     w.Emit(fmt::format("split({}, {})", row, f.rows_total / blocks));
     row += ".1";
   }
   w.Emit(fmt::format("split({}, {}, two_sizes)", row, c.rows));
   std::vector<std::string> order = outer.names;
-  order.push_back(row + ".0");
+  if (blocks != TileChoice::kTiles) order.push_back(row + ".0");
   OrderTileProduct(w, f, f.owner, row + ".1", v + ".1", v + ".2", &order);
-  Parallelise(w, f.owner, outer.names, outer.extents, target);
+  if (blocks == TileChoice::kTiles)
+    ParalleliseAll(w, f.owner, outer.names, target);
+  else
+    Parallelise(w, f.owner, outer.names, outer.extents, target);
 }
 
 }  // namespace
@@ -410,9 +414,8 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   const bool dot = own && f.dot > 1;
   if (dot) order.push_back(DotLoop(w, f, f.owner, c.reduce_block > 0));
   w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
-  const ParallelLoop parallel = tiles
-                                    ? ParalleliseAll(w, f.owner, outer.names, target)
-                                    : Parallelise(w, f.owner, outer.names, outer.extents, target);
+  const ParallelLoop parallel = tiles ? ParalleliseAll(w, f.owner, outer.names, target)
+                                      : Parallelise(w, f.owner, outer.names, outer.extents, target);
   if (tiles || (row.empty() && parallel.consumed == outer.names.size())) tile_loop = parallel.name;
   if (own)
     w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), anchor, tile_loop));

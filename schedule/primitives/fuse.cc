@@ -5,6 +5,19 @@
 
 namespace hone::schedule {
 
+namespace {
+
+/// Whether a loop, or one of those that it fuses, was split off another one.
+bool IsPartOf(const StageSchedule& s, int loop, int whole) {
+  const LoopNode& n = s.loops[loop];
+  if (n.origin == LoopNode::Origin::kAxis) return false;
+  if (n.origin == LoopNode::Origin::kFused)
+    return IsPartOf(s, n.fused_outer, whole) || IsPartOf(s, n.fused_inner, whole);
+  return n.parent == whole || IsPartOf(s, n.parent, whole);
+}
+
+}  // namespace
+
 // NAME = fuse(OUTER, INNER): one loop over both, OUTER slower; they must be neighbours in the
 // order. NAME must begin with the stage's name, e.g. s1.f0. Where OUTER has siblings (parts of two
 // sizes, a partition), so has NAME; INNER has none.
@@ -32,6 +45,12 @@ absl::Status ApplyFuse(Schedule& schedule, const Instruction& instruction) {
     const LoopNode& n = schedule.node(ref);
     if (n.origin == LoopNode::Origin::kInner && n.tail == Tail::kTwoSizes)
       return Illegal("the inner loop of a two_sizes split cannot be fused");
+  }
+  const StageSchedule& all = schedule.stages[outer.stage];
+  if (all.HasTwoSizes(outer.loop) &&
+      IsPartOf(all, inner.loop, all.loops[all.SlowestOf(outer.loop)].parent)) {
+    return Illegal(fmt::format("{} is a part of the sizes that {} has siblings for", args.Text(1),
+                               args.Text(0)));
   }
   if (schedule.IsReduce(outer) && schedule.stages[outer.stage].HasSiblings(outer.loop))
     return Illegal("a reduce loop with siblings cannot be fused");

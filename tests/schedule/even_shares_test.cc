@@ -108,6 +108,15 @@ TEST(Siblings, AFusionHasThoseOfItsSlowestLoop) {
               HasSubstr("the inner loop of a two_sizes split cannot be fused"));
 }
 
+// Siblings have as many iterations inside as each other.
+TEST(Siblings, OfTwoSizesAreNotFusedWithTheirSizes) {
+  EXPECT_THAT(Loops(kProduct,
+                    "split(s0.i0, 3, two_sizes)\nsplit(s0.i0.1, 1)\n"
+                    "reorder(s0.i0.0, s0.i0.1.0, s0.i0.1.1, s0.i1)\n"
+                    "s0.f0 = fuse(s0.i0.0, s0.i0.1.0)"),
+              HasSubstr("s0.i0.1.0 is a part of the sizes that s0.i0.0 has siblings for"));
+}
+
 TEST(Siblings, OnlyTheOuterLoopOfAFusionHasThem) {
   EXPECT_THAT(Loops(kProduct,
                     "split(s0.i0, 3, two_sizes)\nreorder(s0.i1, s0.i0.0, s0.i0.1)\n"
@@ -185,8 +194,9 @@ TEST(EvenShares, OfRandomWorkloadsEqualTheInterpreter) {
     const auto trace = DefaultTrace(workload, TargetOf(options.target));
     ASSERT_TRUE(trace.ok()) << trace.status() << "\n" << made.text;
     const CheckResult result = CheckTrace(workload, *trace, options);
-    ASSERT_EQ(result.agreement, Agreement::kEqual)
-        << "seed " << seed << ": " << result.why << "\n" << made.text << "\n" << ToText(*trace);
+    ASSERT_EQ(result.agreement, Agreement::kEqual) << "seed " << seed << ": " << result.why << "\n"
+                                                   << made.text << "\n"
+                                                   << ToText(*trace);
   }
 }
 

@@ -164,7 +164,8 @@ std::map<std::string, uint64_t> FirstPoints(const Space& space) {
 void ExpectRead(const Space& space, uint64_t id, const std::map<std::string, uint64_t>& first) {
   const Space::Point point = space.PointOf(id);
   TraceWriter writer(space.workload());
-  ASSERT_TRUE(point.sketch.rule->Emit(point.sketch, point.values, writer).ok());
+  const absl::Status written = point.sketch.rule->Emit(point.sketch, point.values, writer);
+  ASSERT_TRUE(written.ok()) << written;
   const auto read = point.sketch.rule->Read(point.sketch, writer.trace());
   ASSERT_TRUE(read.ok()) << read.status();
   if (*read != point.values) {
