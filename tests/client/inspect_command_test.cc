@@ -47,7 +47,7 @@ TEST_F(InspectTest, TellsPassesKernelsAndMemoryOfAModel) {
   OnnxModel model;
   model.Input("x", {"16", "16"}).Input("w", {"16", "16"}).Output("y");
   model.Node("MatMul", {"x", "w"}, {"a"});
-  model.Node("Softmax", {"a"}, {"b"});
+  model.Node("Relu", {"a"}, {"b"});
   model.Node("MatMul", {"b", "w"}, {"y"});
   Write(model);
   const json object = Inspected(path_);
