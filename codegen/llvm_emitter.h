@@ -114,9 +114,6 @@ class FunctionEmitter : private OpaqueSource {
   void EmitTile(const ir::StmtNode& node);
   TileRegion::Place TilePlace(int buffer, const ir::Expr& index, const ir::TileProduct& p, int row);
   void PlanTiles(const ir::StmtNode& node);
-  void PlanFactors(const ir::StmtNode& node);
-  void ShareOutTiles();
-  void AddFactor(bool second, int64_t rows, int64_t row_bytes, bool another);
   int FactorTile(const ir::TileProduct& p, bool second);
   void HoistTileSites(size_t first, llvm::Instruction* before);
   void ConfigureTiles();

@@ -32,6 +32,23 @@ struct TileRegion {
   /// Loads of first and of second factors: registers of one shape take turns.
   std::array<size_t, 2> turns = {};
   TileShapes shapes;
+
+  /// Gives a register this shape; one too many counts and has none.
+  void SetShape(size_t number, int64_t rows, int64_t row_bytes) {
+    if (number >= shapes.rows.size()) return;
+    shapes.rows[number] = static_cast<uint8_t>(rows);
+    shapes.row_bytes[number] = static_cast<uint8_t>(row_bytes);
+  }
+  void AddFactor(bool is_second, int64_t rows, int64_t row_bytes) {
+    SetShape(sums.size() + factors.size(), rows, row_bytes);
+    factors.push_back({.is_second = is_second});
+  }
+  /// Whether a factor's register is for tiles of this shape.
+  bool Fits(size_t factor, bool is_second, int64_t rows, int64_t row_bytes) const {
+    const size_t number = sums.size() + factor;
+    return factors[factor].is_second == is_second && number < shapes.rows.size() &&
+           shapes.rows[number] == rows && shapes.row_bytes[number] == row_bytes;
+  }
 };
 
 /// Where the registers are given their shapes.

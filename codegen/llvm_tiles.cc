@@ -97,7 +97,7 @@ void BindZeros(const StmtNode& node, IndexSpace* index) {
   for (const Stmt& inner : node.body) BindZeros(*inner, index);
 }
 
-/// The shape of a tile of the first factor, of the second, of the sums: rows, bytes of a row.
+/// The shape of a tile of the first or the second factor.
 struct Shape {
   int64_t rows, row_bytes;
 };
@@ -106,6 +106,38 @@ Shape ShapeOf(const TileProduct& p, bool second) {
   return {p.rows, p.groups * ir::kTileWordBytes};
 }
 constexpr int64_t kSumBytes = 4;
+
+/// A register for each shape of the factors.
+void PlanFactors(const StmtNode& node, TileRegion* region) {
+  if (!IsTile(node)) {
+    for (const Stmt& inner : node.body) PlanFactors(*inner, region);
+    return;
+  }
+  const TileProduct p = *ir::FindTileProduct(node);
+  for (const bool second : {false, true}) {
+    const Shape shape = ShapeOf(p, second);
+    bool known = false;
+    for (size_t k = 0; k < region->factors.size(); ++k)
+      known = known || region->Fits(k, second, shape.rows, shape.row_bytes);
+    if (!known) region->AddFactor(second, shape.rows, shape.row_bytes);
+  }
+}
+
+/// What is left holds the second factors of one pass, so that all rows find them; then first
+/// factors, so that one is loaded while another is multiplied.
+void ShareOutTiles(TileRegion* region) {
+  const auto of = [&](bool second) {
+    const auto found = std::ranges::find(region->factors, second, &TileRegion::Factor::is_second);
+    return region->sums.size() + static_cast<size_t>(found - region->factors.begin());
+  };
+  const size_t first = of(false), second = of(true);
+  size_t seconds = 1;
+  while (region->sums.size() + region->factors.size() < ir::kTileRegisters) {
+    const bool more = seconds++ < region->seconds.size();
+    const size_t like = more ? second : first;
+    region->AddFactor(more, region->shapes.rows[like], region->shapes.row_bytes[like]);
+  }
+}
 
 }  // namespace
 
@@ -126,7 +158,7 @@ TileRegion::Place FunctionEmitter::TilePlace(int buffer, const ir::Expr& index,
   return place;
 }
 
-// Gives each tile of sums a register, and each shape of the factors one.
+// Gives each tile of sums a register, and finds the second factors of one pass.
 void FunctionEmitter::PlanTiles(const StmtNode& node) {
   if (!IsTile(node)) {
     const int64_t times = node.loop == LoopKind::kUnrolled ? node.extent : 1;
@@ -138,47 +170,17 @@ void FunctionEmitter::PlanTiles(const StmtNode& node) {
     return;
   }
   const TileProduct p = *ir::FindTileProduct(node);
-  TileShapes& shapes = region_->shapes;
   const TileRegion::Place second = TilePlace(p.second->id, p.second->args[0], p, p.group);
   if (std::ranges::find(region_->seconds, second) == region_->seconds.end())
     region_->seconds.push_back(second);
   const TileRegion::Place sums = TilePlace(p.store->buffers[0], p.store->index, p, p.row);
   if (std::ranges::find(region_->sums, sums) != region_->sums.end()) return;
-  const size_t number = region_->sums.size();
+  region_->SetShape(region_->sums.size(), p.rows, p.columns * kSumBytes);
   region_->sums.push_back(sums);
-  if (number >= shapes.rows.size()) return;
-  shapes.rows[number] = static_cast<uint8_t>(p.rows);
-  shapes.row_bytes[number] = static_cast<uint8_t>(p.columns * kSumBytes);
-}
-
-// The registers that sums leave, by shape: one for each, then all others for second factors.
-void FunctionEmitter::PlanFactors(const StmtNode& node) {
-  if (!IsTile(node)) {
-    for (const Stmt& inner : node.body) PlanFactors(*inner);
-    return;
-  }
-  const TileProduct p = *ir::FindTileProduct(node);
-  for (const bool second : {false, true})
-    AddFactor(second, ShapeOf(p, second).rows, ShapeOf(p, second).row_bytes, false);
-}
-
-void FunctionEmitter::AddFactor(bool second, int64_t rows, int64_t row_bytes, bool another) {
-  TileShapes& shapes = region_->shapes;
-  const size_t first = region_->sums.size();
-  for (size_t k = 0; k < region_->factors.size() && !another; ++k) {
-    if (region_->factors[k].is_second == second && shapes.rows[first + k] == rows &&
-        shapes.row_bytes[first + k] == row_bytes)
-      return;
-  }
-  const size_t number = first + region_->factors.size();
-  region_->factors.push_back({.is_second = second});
-  if (number >= shapes.rows.size()) return;
-  shapes.rows[number] = static_cast<uint8_t>(rows);
-  shapes.row_bytes[number] = static_cast<uint8_t>(row_bytes);
 }
 
 // Sums that begin with zeros need not come from memory: `body` has zeros from `first` on for all
-// that products of tiles after them add up. Gives the number of statements that this were.
+// that products of tiles after them add up. Gives the number of statements emitted.
 size_t FunctionEmitter::EmitTilesFromZero(const std::vector<Stmt>& body, size_t first) {
   if (function_->tiles() == nullptr || region_) return 0;
   const Touched zeros = Zeroed(*body[first]);
@@ -205,23 +207,6 @@ size_t FunctionEmitter::EmitTilesFromZero(const std::vector<Stmt>& body, size_t 
   return end - first;
 }
 
-// What is left holds the second factors of one pass, so that all rows find them; then first
-// factors, so that one is loaded while another is multiplied.
-void FunctionEmitter::ShareOutTiles() {
-  const auto of = [&](bool second) {
-    const auto found = std::ranges::find_if(
-        region_->factors, [&](const TileRegion::Factor& f) { return f.is_second == second; });
-    return region_->sums.size() + static_cast<size_t>(found - region_->factors.begin());
-  };
-  const size_t first = of(false), second = of(true);
-  size_t seconds = 1;
-  for (size_t k = region_->sums.size() + region_->factors.size(); k < ir::kTileRegisters; ++k) {
-    const bool more = seconds++ < region_->seconds.size();
-    const size_t like = more ? second : first;
-    AddFactor(more, region_->shapes.rows[like], region_->shapes.row_bytes[like], true);
-  }
-}
-
 bool FunctionEmitter::EmitTileRegion(const StmtNode& node, bool from_zero) {
   std::vector<int> serial;
   if (function_->tiles() == nullptr || region_ || !HasTile(node) || !IsRegion(node, &serial))
@@ -232,14 +217,14 @@ bool FunctionEmitter::EmitTileRegion(const StmtNode& node, bool from_zero) {
   }
   region_.emplace();
   PlanTiles(node);
-  PlanFactors(node);
+  PlanFactors(node, &*region_);
   const size_t wanted = region_->sums.size() + region_->factors.size();
   if (wanted > ir::kTileRegisters) {
     Fail(fmt::format("{} tiles of sums and {} of factors do not fit {} registers",
                      region_->sums.size(), region_->factors.size(), ir::kTileRegisters));
     return true;
   }
-  ShareOutTiles();
+  ShareOutTiles(&*region_);
   tile_sites_.push_back({Marker(), region_->shapes});
   TileUnit& unit = *function_->tiles();
   const auto at = [&](const TileRegion::Place& p) { return Pointer(p.buffer, p.first); };
@@ -270,10 +255,8 @@ int FunctionEmitter::FactorTile(const TileProduct& p, bool second) {
   const size_t first = region_->sums.size();
   std::vector<size_t> fit;
   for (size_t k = 0; k < region_->factors.size(); ++k) {
-    TileRegion::Factor& f = region_->factors[k];
-    if (f.is_second != second || region_->shapes.rows[first + k] != shape.rows ||
-        region_->shapes.row_bytes[first + k] != shape.row_bytes)
-      continue;
+    if (!region_->Fits(k, second, shape.rows, shape.row_bytes)) continue;
+    const TileRegion::Factor& f = region_->factors[k];
     if (f.generation == generation_ && f.held == place) return static_cast<int>(first + k);
     fit.push_back(k);
   }

@@ -24,8 +24,7 @@ std::optional<TileProduct> FindTileProduct(const StmtNode& loop) {
   p.second = NarrowLoad(value->args[1]);
   if (p.first == nullptr || p.second == nullptr) return std::nullopt;
   const DType dtype = p.first->dtype;
-  const bool bytes = SizeOf(dtype) == 1 && SizeOf(p.second->dtype) == 1;
-  if (!bytes && (dtype != DType::kBF16 || p.second->dtype != dtype)) return std::nullopt;
+  if (!AreTileFactors(dtype, p.second->dtype)) return std::nullopt;
   if (p.terms * SizeOf(dtype) != kTileWordBytes) return std::nullopt;
   if (p.rows > kTileRows || p.columns > kTileRows || p.groups > kTileRows) return std::nullopt;
   if (DependsOnVar(p.second, p.row)) std::swap(p.first, p.second);

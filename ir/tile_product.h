@@ -16,6 +16,12 @@ inline constexpr int kTileRegisters = 8;
 /// Terms that lie side by side in both factors: 4 of i8 and u8, 2 of bf16, a word.
 inline constexpr int64_t kTileWordBytes = 4;
 
+/// Whether tiles multiply numbers of these types: bytes, signed or not, or two of bf16.
+constexpr bool AreTileFactors(DType first, DType second) {
+  const auto is_byte = [](DType d) { return d == DType::kI8 || d == DType::kU8; };
+  return (is_byte(first) && is_byte(second)) || (first == DType::kBF16 && second == first);
+}
+
 /// A kFor of kind kTile, in nested loops that mean what is written:
 ///     tile r < rows: for c < columns: for g < groups: for t < terms:
 ///       sums[…] sum= i32(first[…]) * i32(second[…])

@@ -3,18 +3,10 @@
 #include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/Module.h"
 
+#include "ir/cpu/tile_config.h"
+
 namespace hone::codegen {
 namespace {
-
-/// What ldtilecfg reads (Intel's Software Developer's Manual, volume 1, "TILECFG").
-struct Config {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-static_assert(sizeof(Config) == 64);
 
 llvm::Intrinsic::ID ProductOf(ir::DType first, ir::DType second) {
   if (first == ir::DType::kBF16) return llvm::Intrinsic::x86_tdpbf16ps;
@@ -26,7 +18,7 @@ llvm::Intrinsic::ID ProductOf(ir::DType first, ir::DType second) {
 }  // namespace
 
 void Amx::Configure(const TileShapes& shapes) {
-  Config config;
+  ir::TileConfig config;
   for (size_t k = 0; k < shapes.rows.size(); ++k) {
     config.rows[k] = shapes.rows[k];
     config.row_bytes[k] = shapes.row_bytes[k];

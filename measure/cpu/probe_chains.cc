@@ -2,6 +2,8 @@
 
 #include <immintrin.h>
 
+#include "ir/cpu/tile_config.h"
+
 namespace hone::measure {
 namespace {
 
@@ -90,46 +92,31 @@ __attribute__((target("avx512f,avx512bf16"))) double PairsOfBf16(int64_t rounds,
   return static_cast<double>(rounds) * kChains * 16 * 4;
 }
 
-/// Palette 1: eight tiles of 16 rows of 64 bytes.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-
-/// Products of tiles of bytes, four sums of two by two factors; a latency of 52 cycles is four
-/// times the 16 that one takes.
-__attribute__((target("amx-tile,amx-int8"))) double BytesAmx(int64_t rounds, float* sink) {
-  const TileConfig config;
+/// Products of whole tiles, of bytes or of bf16: four sums of two by two factors; a latency of 52
+/// cycles is four times the 16 that one takes.
+template <bool kBytes>
+__attribute__((target("amx-tile,amx-int8,amx-bf16"))) double Tiles(int64_t rounds, float* sink) {
+  ir::TileConfig config;
+  for (int tile = 0; tile < 8; ++tile) config.rows[tile] = 16, config.row_bytes[tile] = 64;
   _tile_loadconfig(&config);
   for (int64_t r = 0; r < rounds; ++r) {
-    _tile_dpbusd(0, 4, 6);
-    _tile_dpbusd(1, 4, 7);
-    _tile_dpbusd(2, 5, 6);
-    _tile_dpbusd(3, 5, 7);
+    if constexpr (kBytes) {
+      _tile_dpbusd(0, 4, 6);
+      _tile_dpbusd(1, 4, 7);
+      _tile_dpbusd(2, 5, 6);
+      _tile_dpbusd(3, 5, 7);
+    } else {
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
   }
   alignas(64) float sums[256];
   _tile_stored(0, sums, 64);
   _tile_release();
   *sink = sums[0];
-  return static_cast<double>(rounds) * 4 * 16 * 16 * 64 * 2;
-}
-
-__attribute__((target("amx-tile,amx-bf16"))) double Bf16Amx(int64_t rounds, float* sink) {
-  const TileConfig config;
-  _tile_loadconfig(&config);
-  for (int64_t r = 0; r < rounds; ++r) {
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
-  }
-  alignas(64) float sums[256];
-  _tile_stored(0, sums, 64);
-  _tile_release();
-  *sink = sums[0];
-  return static_cast<double>(rounds) * 4 * 16 * 16 * 32 * 2;
+  return static_cast<double>(rounds) * 4 * 16 * 16 * (kBytes ? 64 : 32) * 2;
 }
 
 }  // namespace
@@ -151,8 +138,8 @@ ProbeChains* ProbeChainsOf(const ir::CpuTarget& target, ir::ArithmeticUnit unit)
   const bool wide = target.isa == ir::Isa::kAvx512;
   if (unit == ir::ArithmeticUnit::kF32) return wide ? FmaAvx512 : FmaAvx2;
   if (unit == ir::ArithmeticUnit::kDotBF16)
-    return target.amx ? Bf16Amx : target.bf16 ? PairsOfBf16 : nullptr;
-  if (target.amx) return BytesAmx;
+    return target.amx ? Tiles<false> : target.bf16 ? PairsOfBf16 : nullptr;
+  if (target.amx) return Tiles<true>;
   if (target.vnni) return wide ? BytesAvx512 : BytesAvxVnni;
   return wide ? PairsAvx512 : PairsAvx2;
 }

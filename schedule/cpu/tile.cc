@@ -346,28 +346,37 @@ void ScheduleTileInside(TraceWriter& w, const TileForm& f, const TileChoice& c, 
 
 namespace {
 
-/// Sums of tiles where the result lies: no copy of them is needed.
-void ScheduleTilesInPlace(TraceWriter& w, const TileForm& f, const TileChoice& c,
-                          const ir::Target& target) {
-  const ir::Stage owner = w.stage(f.owner);
-  PackPanels(w, f, c.vectors * f.lanes, target);
-  const OuterLoops outer = OrderOuter(w, f, c, target);
-  const std::string v = Loop(w, f.owner, f.vector_axis);
-  w.Emit(fmt::format("split({}, [{}, {}])", v, c.vectors, f.lanes));
+/// Splits the owner's rows into as many blocks and these into tiles; gives the loop that was split
+/// into tiles.
+std::string SplitRows(TraceWriter& w, const TileForm& f, const TileChoice& c, int64_t blocks) {
   std::string row = Loop(w, f.owner, f.row_axis);
-  const int64_t blocks = RowBlocks(owner, f, c, target);
   if (blocks > 1) {
     w.Emit(fmt::format("split({}, {})", row, f.rows_total / blocks));
     row += ".1";
   }
   w.Emit(fmt::format("split({}, {}, two_sizes)", row, c.rows));
+  return row;
+}
+
+ParallelLoop ShareOuter(TraceWriter& w, const TileForm& f, const OuterLoops& outer, int64_t blocks,
+                        const ir::Target& target) {
+  return blocks == TileChoice::kTiles ? ParalleliseAll(w, f.owner, outer.names, target)
+                                      : Parallelise(w, f.owner, outer.names, outer.extents, target);
+}
+
+/// Sums of tiles where the result lies: no copy of them is needed.
+void ScheduleTilesInPlace(TraceWriter& w, const TileForm& f, const TileChoice& c,
+                          const ir::Target& target) {
+  PackPanels(w, f, c.vectors * f.lanes, target);
+  const OuterLoops outer = OrderOuter(w, f, c, target);
+  const std::string v = Loop(w, f.owner, f.vector_axis);
+  w.Emit(fmt::format("split({}, [{}, {}])", v, c.vectors, f.lanes));
+  const int64_t blocks = RowBlocks(w.stage(f.owner), f, c, target);
+  const std::string row = SplitRows(w, f, c, blocks);
   std::vector<std::string> order = outer.names;
   if (blocks != TileChoice::kTiles) order.push_back(row + ".0");
   OrderTileProduct(w, f, f.owner, row + ".1", v + ".1", v + ".2", &order);
-  if (blocks == TileChoice::kTiles)
-    ParalleliseAll(w, f.owner, outer.names, target);
-  else
-    Parallelise(w, f.owner, outer.names, outer.extents, target);
+  ShareOuter(w, f, outer, blocks, target);
 }
 
 }  // namespace
@@ -391,14 +400,7 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   const OuterLoops outer = OrderOuter(w, f, c, target);
   const int64_t blocks = RowBlocks(owner, f, c, target);
   const bool tiles = blocks == TileChoice::kTiles;
-  if (f.row_axis >= 0) {
-    row = Loop(w, f.owner, f.row_axis);
-    if (blocks > 1) {
-      w.Emit(fmt::format("split({}, {})", row, f.rows_total / blocks));
-      row += ".1";
-    }
-    w.Emit(fmt::format("split({}, {}, two_sizes)", row, c.rows));
-  }
+  if (f.row_axis >= 0) row = SplitRows(w, f, c, blocks);
   std::vector<std::string> order = outer.names;
   std::string tile_loop = outer.names.back();
   if (!row.empty()) {
@@ -414,8 +416,7 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   const bool dot = own && f.dot > 1;
   if (dot) order.push_back(DotLoop(w, f, f.owner, c.reduce_block > 0));
   w.Emit(fmt::format("reorder({})", fmt::join(order, ", ")));
-  const ParallelLoop parallel = tiles ? ParalleliseAll(w, f.owner, outer.names, target)
-                                      : Parallelise(w, f.owner, outer.names, outer.extents, target);
+  const ParallelLoop parallel = ShareOuter(w, f, outer, blocks, target);
   if (tiles || (row.empty() && parallel.consumed == outer.names.size())) tile_loop = parallel.name;
   if (own)
     w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), anchor, tile_loop));

@@ -60,10 +60,11 @@ std::optional<TileForm> FindForm(const TraceWriter& w, const Cluster& c, const i
       body->binary() != ir::BinaryOp::kMul)
     return std::nullopt;
   const ir::Expr left = ir::NarrowLoad(body->args[0]), right = ir::NarrowLoad(body->args[1]);
-  if (left == nullptr || right == nullptr || left->dtype == ir::DType::kF16) return std::nullopt;
+  if (left == nullptr || right == nullptr || !ir::AreTileFactors(left->dtype, right->dtype))
+    return std::nullopt;
   const int64_t bytes = ir::SizeOf(left->dtype);
   const std::vector<Access> accesses = AccessesOf(w.workload(), stage);
-  if (ir::SizeOf(right->dtype) != bytes || !SuitsDots(stage, accesses, f)) return std::nullopt;
+  if (!SuitsDots(stage, accesses, f)) return std::nullopt;
   const int64_t terms = stage.Extent(f.reduce.back());
   f.dot = ir::kTileWordBytes / bytes;
   if (terms % f.dot != 0) return std::nullopt;
@@ -84,7 +85,7 @@ std::optional<TileForm> FindForm(const TraceWriter& w, const Cluster& c, const i
   return f;
 }
 
-/// Products of tiles that a choice needs, times what they wait, over those that full tiles would.
+/// Nominal cycles of one group of terms in all tiles of a choice.
 double CostOf(const TileForm& f, int64_t rows, int64_t vectors) {
   const int64_t blocks = CeilDiv(f.rows_total, rows), high = CeilDiv(f.rows_total, blocks);
   const auto down = static_cast<double>(CeilDiv(high, ir::kTileRows));
@@ -141,20 +142,16 @@ class TileProductRule final : public CpuRule {
   absl::Status Emit(const Sketch& sketch, const Values& v, TraceWriter& w) const override {
     const Form& form = FormOf(sketch);
     const ir::Target& target = form.subject->target;
-    return EmitClusters(w, form.inlining, target, [&](const Cluster& c) {
-      if (const auto tile = FindForm(w, c, target))
-        ScheduleTile(w, *tile, ChoiceOf(v), Padding::kRoot, target);
-      else
-        ScheduleNominally(w, c, target);
+    return EmitClusters(w, form.inlining, target, [&](const Cluster&) {
+      ScheduleTile(w, form.tile, ChoiceOf(v), Padding::kRoot, target);
     });
   }
 
   absl::StatusOr<Values> Read(const Sketch& sketch, const Trace& trace) const override {
     const Form& form = FormOf(sketch);
     TraceWriter w(form.subject->workload);
-    HONE_ASSIGN_OR_RETURN(const Cluster c, MainCluster(w, form.inlining));
-    const auto tile = FindForm(w, c, form.subject->target);
-    const auto read = tile ? ReadTile(w, *tile, form.subject->target, trace) : std::nullopt;
+    HONE_RETURN_IF_ERROR(MainCluster(w, form.inlining).status());
+    const auto read = ReadTile(w, form.tile, form.subject->target, trace);
     if (!read) return absl::InvalidArgumentError("tiles: another trace");
     return Values{read->rows, read->vectors, static_cast<int64_t>(read->order)};
   }
