@@ -4,7 +4,7 @@
     steady.py MODEL.onnx... [--hone build/release/bin/hone]
               [--runtime build/release/lib/libhone_runtime.so] [--loads 0,1,2,4] [--threads 2]
               [--clients 1,2,4,8] [--quotas 0.5,1,1.5 --cgroup FOLDER] [--seconds 2.5] [--calls 250]
-              [--rounds 8]
+              [--rounds 8] [--pinned]
               [--compile --no-log] [--json OUT.json] [--markdown OUT.md]
 
 Each model is compiled by `hone compile` with the options after --compile. Every subject stays loaded
@@ -18,7 +18,8 @@ that of the medians, and its interval is the middle 95 % when the rounds are dra
 replacement. With --clients so many threads of one process call the model at once, each call timed:
 Hone with a context each, ONNX Runtime with one session. With --quotas the subjects start and run, one
 at a time, in a control group of version 1 or 2 below FOLDER, which must be writable, with so many
-CPUs; Hone then has as many threads as it takes by itself.
+CPUs; Hone then has as many threads as it takes by itself. With --pinned both engines run once more,
+each of their threads bound to a CPU of its own; their medians are two more columns.
 
 Needs numpy, onnxruntime; inputs are those of NAME.inputs.npz beside the model.
 """
@@ -41,6 +42,7 @@ while os.getppid() == parent:
     for _ in range(10 ** 6): pass
 """
 SUBJECTS = ("hone", "hone-1", "ort", "ort-still")
+PINNED = ("hone-pinned", "ort-pinned")
 
 
 # ---- a subject, in a process of its own ----
@@ -52,6 +54,19 @@ def aligned(shape, dtype):
     memory = np.empty(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
     return memory[start:start + size].view(dtype).reshape(shape)
+
+
+def pinned_context(model, threads):
+    """A context of the model whose workers have CPUs of their own; the caller takes the first."""
+    import ctypes
+    import hone.runtime
+    library, context = hone.runtime.loaded(), ctypes.c_void_p()
+    options = hone.runtime.ContextOptions()
+    library.hone_context_options_fill(options, ctypes.sizeof(options))
+    options.threads, options.pin = threads, 1
+    hone.runtime.check(library.hone_context_create(model._model, options, ctypes.byref(context)))
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    return context
 
 
 def hone_calls(a, clients):
@@ -73,6 +88,8 @@ def hone_calls(a, clients):
             array[...] = feeds[tensor.name]
         results = [aligned(tensor.shape, tensor.dtype) for tensor in model.outputs]
         run, context = hone.runtime.loaded().hone_context_run, model._context
+        if a.serve in PINNED:
+            context = pinned_context(model, a.threads)
         arguments = *buffers(given), *buffers(results)
 
         def call(run=run, context=context, arguments=arguments, keep=(model, given, results)):
@@ -89,6 +106,11 @@ def ort_calls(a, clients):
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.allow_spinning",
                                      "0" if a.serve == "ort-still" else "1")
+    if a.serve in PINNED:   # processors count from one; the caller has the first
+        first, *rest = sorted(os.sched_getaffinity(0))[:a.threads]
+        options.add_session_config_entry("session.intra_op_thread_affinities",
+                                         ";".join(str(cpu + 1) for cpu in rest))
+        os.sched_setaffinity(0, {first})
     session = ort.InferenceSession(a.models[0], options, providers=["CPUExecutionProvider"])
     feeds, calls = dict(np.load(a.inputs)), []
     names = [i.name for i in session.get_inputs()]
@@ -206,11 +228,12 @@ def ratio(rounds, others):
 
 def measure(model, package, a, load, clients, quota):
     busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(load)]
-    subjects, group, times = {}, None, {name: [] for name in SUBJECTS}
-    seconds = dict.fromkeys(SUBJECTS, 0)
+    names = SUBJECTS + (PINNED if a.pinned else ())
+    subjects, group, times = {}, None, {name: [] for name in names}
+    seconds = dict.fromkeys(names, 0)
     try:
         group = Quota(a.cgroup, quota) if quota else None
-        for name in SUBJECTS:
+        for name in names:
             subjects[name] = Subject(name, model, package, a, clients, group)
         for _ in range(a.rounds):
             for name, subject in subjects.items():
@@ -240,7 +263,9 @@ def table(rows, threads):
     head = (f"| model | busy | clients | CPUs | Hone, {threads} threads | p99 | Hone, 1 thread | p99 "
             f"| ONNX Runtime, {threads} threads | p99 | to {{}} | met |")
     asked = "one thread" if any(r["quota"] for r in rows) else "the better of the others"
-    lines = [head.format(asked), "|---|" + "--:|" * 10 + "---|"]
+    pinned = all(PINNED[0] in r["cells"] for r in rows)
+    extra = " Hone, pinned | ONNX Runtime, pinned |" if pinned else ""
+    lines = [head.format(asked) + extra, "|---|" + "--:|" * 10 + "---|" + "--:|--:|" * pinned]
     number = lambda x: f"{x:,.0f}" if x >= 100 else f"{x:.1f}"
     for r in rows:
         cells = [r["cells"]["hone"], r["cells"]["hone-1"], r["cells"][r["ort"]]]
@@ -250,8 +275,10 @@ def table(rows, threads):
         met = [low <= 1.10 if r["load"] or r["quota"] else None,
                cells[0]["p99_us"] <= cells[2]["p99_us"] if r["load"] else None]
         words = ["" if m is None else w if m else f"not {w}" for m, w in zip(met, ("median", "p99"))]
+        both = [number(r["cells"][name]["median_us"]) for name in PINNED] if pinned else []
         lines.append(f"| {r['model']} | {r['load']} | {r['clients']} | {r['quota'] or ''} | {figures} "
-                     f"| {value:.2f} ({low:.2f} to {high:.2f}) | {', '.join(filter(None, words))} |")
+                     f"| {value:.2f} ({low:.2f} to {high:.2f}) | {', '.join(filter(None, words))} |"
+                     + "".join(f" {median} |" for median in both))
     return "\n".join(lines) + "\n"
 
 
@@ -273,6 +300,7 @@ def main():
     p.add_argument("--calls", type=int, default=250)
     p.add_argument("--rounds", type=int, default=8)
     p.add_argument("--compile", nargs=argparse.REMAINDER, default=["--no-log"])
+    p.add_argument("--pinned", action="store_true")
     p.add_argument("--json")
     p.add_argument("--markdown")
     for hidden in ("--serve", "--package", "--inputs"):
@@ -281,6 +309,8 @@ def main():
     a = p.parse_args()
     if a.serve:
         return serve(a)
+    if a.pinned and a.clients != "1":
+        p.error("--pinned is for one client: several would share its CPUs")
     kept = pathlib.Path(a.json) if a.json else None
     rows = json.loads(kept.read_text()) if kept and kept.exists() else []
     there = {(r["model"], r["load"], r["clients"], r["quota"]) for r in rows}

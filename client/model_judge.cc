@@ -40,6 +40,11 @@ double Disturbance(measure::OthersWatch* watch) {
   return others > measure::OthersWatch::kDisturbing ? others : 0;
 }
 
+compiler::BatchRun OtherBatch(compiler::BatchRun batch) {
+  using compiler::BatchRun;
+  return batch == BatchRun::kEach ? BatchRun::kTogether : BatchRun::kEach;
+}
+
 std::vector<Hash128> Hashes(const std::set<std::string>& hexes) {
   std::vector<Hash128> hashes;
   for (const std::string& hex : hexes) hashes.push_back(Hash128::FromHex(hex).value_or(Hash128{}));
@@ -64,7 +69,7 @@ absl::StatusOr<std::unique_ptr<TimedModel>> ModelJudge::Make(compiler::TraceSour
        .batch = way.batch,
        .branches = way.branches,
        .cascades =
-           way.cascades == compiler::CascadeRun::kAuto ? options_.way.cascades : way.cascades},
+           way.cascades == compiler::CascadeRun::kAuto ? options_.way.chains.run : way.cascades},
       traces, builder, inputs, clock, way.times);
 }
 
@@ -81,7 +86,8 @@ void ModelJudge::MeasureDefault() {
     expected_seconds_ += std::max(options_.seconds, 12e-9 * judged_.verdict.default_ns) + 0.2;
     // Two models more, compared once.
     const int ways = (options_.way.together.empty() ? 0 : 1) + (HasBranches() ? 1 : 0) +
-                     (options_.way.apart.empty() ? 0 : 1);
+                     (options_.way.chains.apart.empty() ? 0 : 1) +
+                     (options_.way.other_chains.apart.empty() ? 0 : 1);
     expected_seconds_ *= 1 + 1.5 * ways;
     return absl::OkStatus();
   };
@@ -108,9 +114,12 @@ std::unique_ptr<measure::OthersWatch> ModelJudge::WatchOthers() const {
 absl::Status ModelJudge::Judge(search::TuningSession& session) {
   if (!by_default_) return absl::OkStatus();
   HONE_RETURN_IF_ERROR(JudgeModel(session));
+  const TunedWay& way = options_.way;
+  HONE_RETURN_IF_ERROR(JudgeCascades(session, way.batch, way.chains, judged_.cascades));
+  HONE_RETURN_IF_ERROR(
+      JudgeCascades(session, OtherBatch(way.batch), way.other_chains, other_cascades_));
   HONE_RETURN_IF_ERROR(JudgeBatch(session));
-  HONE_RETURN_IF_ERROR(JudgeBranches(session));
-  return JudgeCascades(session);
+  return JudgeBranches(session);
 }
 
 absl::Status ModelJudge::JudgeModel(search::TuningSession& session) {
@@ -143,8 +152,11 @@ absl::Status ModelJudge::JudgeBatch(search::TuningSession& session) {
     return absl::OkStatus();
   }
   using compiler::BatchRun;
+  const auto way_of = [&](BatchRun run) {
+    return Way{.batch = run, .cascades = CascadesOf(run)};
+  };
   absl::StatusOr<db::ModelVerdict> compared =
-      CompareWays({.batch = BatchRun::kTogether}, {.batch = BatchRun::kEach});
+      CompareWays(way_of(BatchRun::kTogether), way_of(BatchRun::kEach));
   if (!compared.ok()) {
     judged_.batch_skipped = StatusMessage(compared.status());
     return absl::OkStatus();
@@ -154,6 +166,7 @@ absl::Status ModelJudge::JudgeBatch(search::TuningSession& session) {
   // Where neither is surely faster it stays as it is.
   const bool stays_together = options_.way.batch == BatchRun::kTogether;
   compared->keeps_defaults = stays_together ? compared->ratio_low <= 1 : compared->ratio_high < 1;
+  if (compared->keeps_defaults != stays_together) judged_.cascades = other_cascades_;
   judged_.batch = *std::move(compared);
   return session.AddVerdict(*judged_.batch, {});
 }
@@ -178,27 +191,36 @@ absl::Status ModelJudge::JudgeBranches(search::TuningSession& session) {
   return session.AddVerdict(*judged_.branches, {});
 }
 
-absl::Status ModelJudge::JudgeCascades(search::TuningSession& session) {
-  if (options_.way.apart.empty()) return absl::OkStatus();
+absl::Status ModelJudge::JudgeCascades(search::TuningSession& session, compiler::BatchRun batch,
+                                       const TunedWay::Chains& chains,
+                                       std::optional<db::ModelVerdict>& verdict) {
+  if (chains.apart.empty()) return absl::OkStatus();
   if (session.SecondsLeft() <= 0) {
     judged_.cascades_skipped = "no time was left for it";
     return absl::OkStatus();
   }
   using compiler::CascadeRun;
   absl::StatusOr<db::ModelVerdict> compared =
-      CompareWays({.batch = options_.way.batch, .cascades = CascadeRun::kOff},
-                  {.batch = options_.way.batch, .cascades = CascadeRun::kOn});
+      CompareWays({.batch = batch, .cascades = CascadeRun::kOff},
+                  {.batch = batch, .cascades = CascadeRun::kOn});
   if (!compared.ok()) {
     judged_.cascades_skipped = StatusMessage(compared.status());
     return absl::OkStatus();
   }
-  compared->model = db::ModelHash(options_.way.apart);
+  compared->model = db::ModelHash(chains.apart);
   compared->subject = db::ModelVerdict::Subject::kCascades;
   // Where neither is surely faster it stays as it is.
-  const bool stays_apart = options_.way.cascades != CascadeRun::kOn;
+  const bool stays_apart = chains.run != CascadeRun::kOn;
   compared->keeps_defaults = stays_apart ? compared->ratio_low <= 1 : compared->ratio_high < 1;
-  judged_.cascades = *std::move(compared);
-  return session.AddVerdict(*judged_.cascades, {});
+  verdict = *std::move(compared);
+  return session.AddVerdict(*verdict, {});
+}
+
+compiler::CascadeRun ModelJudge::CascadesOf(compiler::BatchRun batch) const {
+  const bool now = batch == options_.way.batch;
+  const std::optional<db::ModelVerdict>& found = now ? judged_.cascades : other_cascades_;
+  if (!found) return now ? options_.way.chains.run : options_.way.other_chains.run;
+  return found->keeps_defaults ? compiler::CascadeRun::kOff : compiler::CascadeRun::kOn;
 }
 
 absl::StatusOr<db::ModelVerdict> ModelJudge::CompareWays(const Way& first, const Way& second) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,10 +46,10 @@ class ModelJudge {
   /// Seconds that Judge will take, from what MeasureDefault took.
   double ExpectedSeconds() const { return expected_seconds_; }
   /// Compiles the model with the session's winners, all else as `hone compile --db` would,
-  /// compares, and adds what follows to the session. Then the same for its batch: its images
-  /// together and one after the other; for its branches: in turn and side by side; and for
-  /// chains of its layers: each a kernel and in bands. Errors are
-  /// those of the log.
+  /// compares, and adds what follows to the session. Then the same for chains of its layers: each
+  /// a kernel and in bands, for either way to run its batch; for its batch, with chains as they are
+  /// faster: its images together and one after the other; and for its branches: in turn and side by
+  /// side. Errors are those of the log.
   absl::Status Judge(search::TuningSession& session);
 
   /// Whether the model by default has branches that may pay side by side.
@@ -68,7 +69,12 @@ class ModelJudge {
   absl::Status JudgeModel(search::TuningSession& session);
   absl::Status JudgeBatch(search::TuningSession& session);
   absl::Status JudgeBranches(search::TuningSession& session);
-  absl::Status JudgeCascades(search::TuningSession& session);
+  /// With the batch run so; `verdict` is what was found.
+  absl::Status JudgeCascades(search::TuningSession& session, compiler::BatchRun batch,
+                             const TunedWay::Chains& chains,
+                             std::optional<db::ModelVerdict>& verdict);
+  /// How chains run with the batch run so, by what was found.
+  compiler::CascadeRun CascadesOf(compiler::BatchRun batch) const;
   /// Two ways as `hone compile` makes them of the log: default_ns is the first's, tuned_ns the
   /// second's.
   absl::StatusOr<db::ModelVerdict> CompareWays(const Way& first, const Way& second);
@@ -91,6 +97,7 @@ class ModelJudge {
   std::unique_ptr<TimedModel> by_default_;
   double expected_seconds_ = 0;
   JudgedModel judged_;
+  std::optional<db::ModelVerdict> other_cascades_;  ///< where the batch runs the other way
 };
 
 }  // namespace hone::client

@@ -5,6 +5,7 @@
 
 #include "base/core/cpu.h"
 #include "base/status.h"
+#include "runtime/spin_budget.h"
 
 namespace hone::client {
 namespace {
@@ -19,6 +20,10 @@ absl::StatusOr<ModelSession> ModelSession::Create(
     std::shared_ptr<const runtime::Executable> executable,
     runtime::Context::Options options) {
   if (options.threads == 0) options.threads = std::min(executable->threads(), UsableCores());
+  // A measurement on fixed shares waits as a model does on a quiet machine.
+  if (!options.fixed_shares) {
+    options.spin_ns = runtime::SpinWithin(options.spin_ns, options.threads, CgroupCpuLimit());
+  }
   ModelSession session;
   auto context = runtime::Context::Create(std::move(executable), options);
   if (!context.ok()) return ToAbsl(context.status());

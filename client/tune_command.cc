@@ -152,7 +152,7 @@ absl::Status Tuning::Prepare() {
   auto ways = compiler::ExtractWays(std::move(graph), target_.text, builder, ReadBatch(arguments_),
                                     ReadCascades(arguments_), *known);
   if (!ways.ok()) return CompileError(ways.status());
-  way_ = TunedWay::Of(ways->steps, ReadBatch(arguments_), ReadCascades(arguments_));
+  way_ = TunedWay::Of(*ways, ReadBatch(arguments_), ReadCascades(arguments_));
   std::vector<const ir::Workload*> workloads;
   for (const compiler::ModelKernel& kernel : ways->steps.kernels)
     workloads.push_back(&kernel.workload);

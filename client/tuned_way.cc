@@ -12,19 +12,24 @@ TunedWay::Tasks TasksOf(const std::vector<std::pair<std::string, int>>& counted)
   return tasks;
 }
 
+TunedWay::Chains ChainsOf(const compiler::CascadeChoice& choice, compiler::CascadeRun asked) {
+  using compiler::CascadeRun;
+  if (asked != CascadeRun::kAuto) return {.run = asked, .apart = {}};
+  return {.run = choice.joined > 0 ? CascadeRun::kOn : CascadeRun::kOff,
+          .apart = TasksOf(choice.apart)};
+}
+
 }  // namespace
 
-TunedWay TunedWay::Of(const compiler::ModelSteps& steps, compiler::BatchRun batch,
+TunedWay TunedWay::Of(const compiler::ModelWays& ways, compiler::BatchRun batch,
                       compiler::CascadeRun cascades) {
-  TunedWay way{.batch = batch, .cascades = cascades};
-  if (batch == compiler::BatchRun::kAuto && !steps.batch.together.empty()) {
-    way.together = TasksOf(steps.batch.together);
-    way.batch = steps.images > 1 ? compiler::BatchRun::kEach : compiler::BatchRun::kTogether;
-  }
-  if (cascades == compiler::CascadeRun::kAuto) {
-    way.apart = TasksOf(steps.cascades.apart);
-    way.cascades =
-        steps.cascades.joined > 0 ? compiler::CascadeRun::kOn : compiler::CascadeRun::kOff;
+  TunedWay way{.batch = batch,
+               .together = {},
+               .chains = ChainsOf(ways.steps.cascades, cascades),
+               .other_chains = ChainsOf(ways.other_cascades, cascades)};
+  if (batch == compiler::BatchRun::kAuto && !ways.steps.batch.together.empty()) {
+    way.together = TasksOf(ways.steps.batch.together);
+    way.batch = ways.steps.images > 1 ? compiler::BatchRun::kEach : compiler::BatchRun::kTogether;
   }
   return way;
 }

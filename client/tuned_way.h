@@ -7,7 +7,7 @@
 #include "base/core/hash128.h"
 #include "compiler/batch_run.h"
 #include "compiler/cascades.h"
-#include "compiler/model_steps.h"
+#include "compiler/extract_kernels.h"
 
 namespace hone::client {
 
@@ -16,13 +16,18 @@ namespace hone::client {
 struct TunedWay {
   using Tasks = std::vector<std::pair<Hash128, int64_t>>;  ///< hash and count
 
+  struct Chains {
+    compiler::CascadeRun run = compiler::CascadeRun::kAuto;
+    Tasks apart;  ///< every layer a kernel; may be empty
+  };
+
   compiler::BatchRun batch = compiler::BatchRun::kAuto;  ///< kAuto: there is no batch to decide on
   Tasks together;                                        ///< all images at once; may be empty
-  compiler::CascadeRun cascades = compiler::CascadeRun::kAuto;
-  Tasks apart;  ///< every layer a kernel; may be empty
+  Chains chains;
+  Chains other_chains;  ///< where the batch runs the other way
 
-  /// What was asked for, and where that is kAuto, what the steps of the model have.
-  static TunedWay Of(const compiler::ModelSteps& steps, compiler::BatchRun batch,
+  /// What was asked for, and where that is kAuto, what the ways of the model have.
+  static TunedWay Of(const compiler::ModelWays& ways, compiler::BatchRun batch,
                      compiler::CascadeRun cascades);
 };
 

@@ -43,18 +43,23 @@ absl::StatusOr<ModelWays> ExtractWays(graph::Graph graph, const std::string& tar
   const auto add = [&](ModelSteps steps) {
     std::ranges::move(steps.kernels, std::back_inserter(ways.others));
   };
+  const auto add_joined = [&](const CascadeChoice& chains, BatchRun images) -> absl::Status {
+    if (cascades != CascadeRun::kAuto || chains.apart.empty() || chains.judged)
+      return absl::OkStatus();
+    HONE_ASSIGN_OR_RETURN(ModelSteps steps, steps_of(images, CascadeRun::kOn));
+    add(std::move(steps));
+    return absl::OkStatus();
+  };
   const BatchRun now = ways.steps.images > 1 ? BatchRun::kEach : BatchRun::kTogether;
   const BatchChoice& images = ways.steps.batch;
   if (batch == BatchRun::kAuto && !images.together.empty() && !images.judged) {
     const BatchRun other = now == BatchRun::kEach ? BatchRun::kTogether : BatchRun::kEach;
-    HONE_ASSIGN_OR_RETURN(ModelSteps steps, steps_of(other, CascadeRun::kOff));
+    HONE_ASSIGN_OR_RETURN(ModelSteps steps, steps_of(other, cascades));
+    ways.other_cascades = steps.cascades;
     add(std::move(steps));
+    HONE_RETURN_IF_ERROR(add_joined(ways.other_cascades, other));
   }
-  const CascadeChoice& chains = ways.steps.cascades;
-  if (cascades == CascadeRun::kAuto && !chains.apart.empty() && !chains.judged) {
-    HONE_ASSIGN_OR_RETURN(ModelSteps steps, steps_of(now, CascadeRun::kOn));
-    add(std::move(steps));
-  }
+  HONE_RETURN_IF_ERROR(add_joined(ways.steps.cascades, now));
   return ways;
 }
 

@@ -15,12 +15,14 @@ namespace hone::compiler {
 struct ModelWays {
   ModelSteps steps;
   std::vector<ModelKernel> others;  ///< may have Workloads of `steps` and the same one twice
+  /// Of the chains of layers where the batch runs the other way; empty where that is settled.
+  CascadeChoice other_cascades;
 };
 
 /// The steps of a model as CompileModel would make them for this target and from these schedules,
 /// of which all but Find are asked; no code is made for the target. Where the batch or the chains
-/// of layers may run either way, kAuto was asked for and `traces` does not know, `others` are the
-/// kernels of the other way. Errors as CompileModel's.
+/// of layers, of either way to run the batch, may run either way, kAuto was asked for and `traces`
+/// does not know, `others` are the kernels of the other ways. Errors as CompileModel's.
 absl::StatusOr<ModelWays> ExtractWays(graph::Graph graph, const std::string& target,
                                       measure::BuilderClient& builder, BatchRun batch,
                                       CascadeRun cascades, TraceSource& traces);

@@ -38,10 +38,10 @@ class CascadeVerdictTest : public ::testing::Test {
     ASSERT_TRUE(db::OpenLog(log_, {.mode = db::OpenMode::kWrite}).ok());
   }
 
-  static void Write(const std::string& path, int64_t wide) {
-    const std::string size = "640";
+  static void Write(const std::string& path, int64_t wide, const std::string& images = "1",
+                    const std::string& size = "640") {
     graph::OnnxModel model;
-    model.Input("x", {"1", "4", size, size}).Output("y");
+    model.Input("x", {images, "4", size, size}).Output("y");
     model.Weights("w", {wide, 4, 1, 1}).Weights("d", {wide, 1, 3, 3});
     model.Weights("p", {4, wide, 1, 1});
     model.Node("Conv", {"x", "w"}, {"a"});
@@ -134,6 +134,25 @@ TEST_F(CascadeVerdictTest, TuneComparesBothWaysAndTheLogKeepsWhatItFound) {
   EXPECT_EQ(compiled["run"], cascades["run"]);
   EXPECT_EQ(cascades["run"] == "on", cascades["ratio_low"].get<double>() > 1);
   EXPECT_THAT(RunHone({"report", "--db", log_}).out, HasSubstr("cascades: layer by layer "));
+}
+
+TEST_F(CascadeVerdictTest, TuneComparesThemForEitherWayToRunABatch) {
+  // Tensors of one image fit the caches and have no chains; those of four do not.
+  Write(model_, 24, "4", "256");
+  ASSERT_EQ(Compiled(model_)["images"], 4);
+  ASSERT_EQ(Compiled(model_)["cascades"], nullptr);
+  const json told = Parse(RunHone({"tune", model_, "--db", log_, "--seconds", "30", "--trials", "4",
+                                   "--threads", "2", "--json"}))["model"];
+  ASSERT_TRUE(told["batch"].is_object()) << told;
+  const json together =
+      Parse(RunHone({"compile", model_, "-o", folder_.Path("m.hone"), "--db", log_, "--json",
+                     "--threads", "2", "--batch", "together"}))["cascades"];
+  if (told["batch"].contains("skipped") || told["cascades"].contains("skipped")) return;
+  EXPECT_EQ(together["judged"], true);
+  // What is told is of the way that was chosen.
+  const json chosen = Parse(RunHone({"compile", model_, "-o", folder_.Path("m.hone"), "--db", log_,
+                                     "--json", "--threads", "2"}));
+  EXPECT_EQ(chosen["cascades"].is_null(), told["cascades"].is_null()) << chosen << told;
 }
 
 }  // namespace
