@@ -5,6 +5,7 @@
 #include "graph/ops/operand.h"
 
 // Softmax: max, exp(x - max), sum, times its reciprocal (or for the logarithm x - max - log(sum)).
+// With zero_nan a row that has no probabilities, as all of it is -inf, is zeros instead of NaN.
 namespace hone::graph::ops {
 namespace {
 
@@ -50,8 +51,11 @@ absl::StatusOr<Tensors> ExpressSoftmax(const OpCall& call, WorkloadBuilder& buil
   const Expr total = builder.At(sum, row);
   // One division a row: the reciprocal does not depend on the position in it.
   const Expr inverse = ir::Binary(ir::BinaryOp::kDiv, ir::Const(accumulator, 1), total);
-  const Expr result = logarithm ? shifted - ir::Unary(UnaryOp::kLog, total)
-                                : builder.At(exponential, point) * inverse;
+  Expr result = logarithm ? shifted - ir::Unary(UnaryOp::kLog, total)
+                          : builder.At(exponential, point) * inverse;
+  // A row is NaN as a whole: one of its exponentials makes the sum NaN.
+  if (call.Int("zero_nan", 0) != 0)
+    result = ir::Select(ir::Unary(UnaryOp::kIsNan, total), ir::Const(accumulator, 0), result);
   return Tensors{builder.AddMap(x.shape, ir::Cast(x.dtype, result))};
 }
 

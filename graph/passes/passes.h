@@ -48,7 +48,8 @@ absl::StatusOr<int> FoldConstants(Graph& graph, const PassContext& context);
 absl::StatusOr<int> MergeCommon(Graph& graph, const PassContext& context);
 
 /// Algebraic rules that keep results to the last bit or nearly: x+0, x·1, pow(x, 2), x/4 = x·0.25,
-/// -1·x, max of max, 1/√x, 1/(1 + exp(-x)) = sigmoid(x), not(not(x)), select on a constant.
+/// -1·x, max of max, 1/√x, 1/(1 + exp(-x)) = sigmoid(x), not(not(x)), select on a constant, one
+/// scale for both factors of a matrix product.
 ///
 ///   %2 = Binary(%0, %c) {fn=pow}  c = 2       %2 = Binary(%0, %0) {fn=mul}
 absl::StatusOr<int> SimplifyArithmetic(Graph& graph, const PassContext& context);
@@ -85,7 +86,7 @@ absl::StatusOr<int> RecogniseQuantised(Graph& graph, const PassContext& context)
 ///   %3 = MatMul(%0, %2)
 absl::StatusOr<int> NarrowWeights(Graph& graph, const PassContext& context);
 
-/// Finds layer norm, RMS norm and softmax written as primitives.
+/// Finds layer norm, RMS norm and softmax written as primitives, and softmax whose NaN become zeros.
 ///
 ///   %1 = Reduce(%0) {fn=mean}                 %7 = Normalise(%0, %s, %b) {kind=layer}
 ///   %2 = Binary(%0, %1) {fn=sub}

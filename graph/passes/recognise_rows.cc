@@ -46,6 +46,9 @@ class RowRecogniser {
       const Node node = rewriter_.Mapped(old);
       HONE_ASSIGN_OR_RETURN(bool found, Softmax(node));
       if (!found) {
+        HONE_ASSIGN_OR_RETURN(found, ZeroedSoftmax(node, old));
+      }
+      if (!found) {
         HONE_ASSIGN_OR_RETURN(found, Normalise(node));
       }
       if (!found) {
@@ -102,6 +105,25 @@ class RowRecogniser {
     HONE_ASSIGN_OR_RETURN(ValueId softmax,
                           rewriter_.Add("Softmax", node.origin, {x}, {{"axis", sum->axes[0]}}));
     rewriter_.Replace(node.outputs[0], softmax);
+    return true;
+  }
+
+  // p = softmax(x), isnan(p) ? 0 : p: PyTorch's exporter writes attention with a mask so.
+  absl::StatusOr<bool> ZeroedSoftmax(const Node& node, const Node& old) {
+    constexpr int kTest = 0, kZero = 1, kValue = 2;
+    if (node.op != "Select") return false;
+    const Node* test = rewriter_.ProducerOf(node.inputs[kTest], "Unary", "isnan");
+    const Node* softmax = rewriter_.ProducerOf(node.inputs[kValue], "Softmax");
+    if (test == nullptr || softmax == nullptr || test->inputs[0] != node.inputs[kValue] ||
+        MakeCall(graph_, *softmax).Int("log", 0) != 0 ||
+        rewriter_.Uniform(node.inputs[kZero]) != 0.0 || readers_[old.inputs[kValue]] != 2 ||
+        TypeOf(node.inputs[kValue]) != TypeOf(node.outputs[0]))
+      return false;
+    Node zeroed = *softmax;
+    zeroed.outputs.clear();
+    zeroed.attributes["zero_nan"] = int64_t{1};
+    HONE_ASSIGN_OR_RETURN(const ValueId result, rewriter_.Add(std::move(zeroed)));
+    rewriter_.Replace(node.outputs[0], result);
     return true;
   }
 

@@ -50,6 +50,7 @@ class ArithmeticSimplifier {
     if (node.op == "Unary") return SimplifyUnary(node);
     if (node.op == "Binary") return SimplifyBinary(node);
     if (node.op == "Select") return SimplifySelect(node);
+    if (node.op == "MatMul") return ScaleOneFactor(node);
     return false;
   }
 
@@ -172,6 +173,41 @@ class ArithmeticSimplifier {
     if (node.inputs[1] == node.inputs[2] && TypeOf(node.inputs[1]) == type)
       return ReplaceBy(node, node.inputs[1]);
     return false;
+  }
+
+  // x and the factor of x · factor, one number.
+  struct Scaled {
+    ValueId x = kNoValue;
+    double factor = 0;
+  };
+  std::optional<Scaled> AsScaled(ValueId id) const {
+    const Node* product = rewriter_.ProducerOf(id, "Binary", "mul");
+    for (size_t k = 0; product != nullptr && k < 2; ++k) {
+      const std::optional<double> factor = rewriter_.Uniform(product->inputs[k]);
+      const ValueId x = product->inputs[1 - k];
+      if (factor && std::isfinite(*factor) && TypeOf(x) == TypeOf(id)) return Scaled{x, *factor};
+    }
+    return std::nullopt;
+  }
+
+  // (x · a) × (y · b) = x × (y · ab): attention that scales queries and keys. The left factor of a
+  // product is read again and again, the right one is copied into panels once.
+  absl::StatusOr<bool> ScaleOneFactor(const Node& node) {
+    if (TypeOf(node.outputs[0]).dtype != ir::DType::kF32) return false;
+    const std::optional<Scaled> left = AsScaled(node.inputs[0]), right = AsScaled(node.inputs[1]);
+    if (!left || !right) return false;
+    const double factor = left->factor * right->factor;
+    if (!std::isnormal(static_cast<float>(factor))) return false;
+    const ValueId constant =
+        rewriter_.AddConstant(MakeConstant(ir::DType::kF32, {}, {factor}));
+    HONE_ASSIGN_OR_RETURN(const ValueId scaled,
+                          rewriter_.Add("Binary", node.origin, {right->x, constant},
+                                        {{"fn", std::string("mul")}}));
+    Node product = node;
+    product.outputs.clear();
+    product.inputs = {left->x, scaled};
+    HONE_ASSIGN_OR_RETURN(const ValueId result, rewriter_.Add(std::move(product)));
+    return ReplaceBy(node, result);
   }
 
   Rewriter rewriter_;

@@ -24,11 +24,20 @@ bool IsOne(const Expr& e) {
   return e->kind == ExprKind::kConst && ir::IsFloat(e->dtype) && e->float_value == 1;
 }
 
-/// a / b, also written as a * (1 / b).
+/// a / b, also written as a * (1 / b), or 0 where b is NaN.
 struct Quotient {
   Expr dividend, divisor;
+  bool zero_nan = false;
 };
 std::optional<Quotient> AsQuotient(const Expr& e) {
+  if (e->kind == ExprKind::kSelect && ir::Equal(e->args[1], ir::Const(ir::DType::kF32, 0))) {
+    std::optional<Quotient> other = AsQuotient(e->args[2]);
+    if (!other || other->zero_nan ||
+        !ir::Equal(e->args[0], ir::Unary(ir::UnaryOp::kIsNan, other->divisor)))
+      return std::nullopt;
+    other->zero_nan = true;
+    return other;
+  }
   if (IsOp(e, BinaryOp::kDiv) && ir::IsFloat(e->dtype)) return Quotient{e->args[0], e->args[1]};
   if (!IsOp(e, BinaryOp::kMul)) return std::nullopt;
   for (int k = 0; k < 2; ++k) {
@@ -119,6 +128,7 @@ class Matcher {
       if (quotient && !MatchQuotientStage(*quotient)) return false;
     }
     f_.divided = quotient.has_value();
+    f_.zero_nan = quotient && quotient->zero_nan;
     if (at->args.empty()) return false;
     const Expr key = ir::Var(p.num_spatial());
     f_.row.assign(at->args.begin(), at->args.end() - 1);
@@ -267,7 +277,7 @@ class Matcher {
       int loads = 0, divisions = 0;
       const auto visit = [&](const auto& self, const Expr& e) -> void {
         const auto q = AsQuotient(e);
-        if (q && Made(q->dividend) == f_.product && Made(q->divisor) == f_.sum) {
+        if (q && !q->zero_nan && Made(q->dividend) == f_.product && Made(q->divisor) == f_.sum) {
           std::vector<Expr> row;
           for (const Expr& i : f_.row) row.push_back(ir::SubstituteVars(i, q->dividend->args));
           divisions += std::equal(row.begin(), row.end(), q->divisor->args.begin(),

@@ -21,6 +21,7 @@ struct AttentionForm {
   int max = -1, exponential = -1, sum = -1;
   int quotient = -1;     ///< the Stage E/L; -1: there is none
   bool divided = false;  ///< the product's weights are E/L; false: its readers divide by L
+  bool zero_nan = false;  ///< the weights of a row whose L is NaN are zeros
   int64_t keys = 0;
   std::vector<ir::Expr> row;  ///< over the product's spatial axes: the row its weights are from
   ir::Expr values;            ///< the product's other factor, over all its axes

@@ -47,7 +47,11 @@ absl::Status RewriteWithLateQuotient(Schedule& schedule, int product, int64_t /*
   ir::Stage& map = schedule.workload.stages[static_cast<size_t>(product)];
   map.combiner = ir::Combiner::kNone;
   map.reduce.clear();
-  map.body = {ir::Load(summed, type, point) * ir::Load(inverted, type, f.row)};
+  const ir::Expr quotient = ir::Load(inverted, type, f.row);
+  const ir::Expr result = ir::Load(summed, type, point) * quotient;
+  map.body = {f.zero_nan ? ir::Select(ir::Unary(ir::UnaryOp::kIsNan, quotient),
+                                      ir::Const(type, 0), result)
+                         : result};
   ResetLoops(schedule, product);
   return absl::OkStatus();
 }

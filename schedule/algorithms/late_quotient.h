@@ -14,7 +14,8 @@ namespace hone::schedule {
 /// L the sums and P the product's axes, new Stages in order from `first_name`:
 ///   sN    as L  1/L
 ///   sN+1  [P]   sum of exponentials · values
-/// and `product` becomes sN+1 · sN of its row. Errors: no attention, or weights that are not
+/// and `product` becomes sN+1 · sN of its row, or 0 where that is NaN and the weights are 0 there.
+/// Errors: no attention, or weights that are not
 /// divided.
 absl::Status RewriteWithLateQuotient(Schedule& schedule, int product, int64_t number,
                                      const std::string& first_name);

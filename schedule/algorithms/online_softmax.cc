@@ -239,7 +239,10 @@ class Rewriter {
     row.insert(row.end(), f_.row.begin(), f_.row.end());
     const Expr sum = Load(l, std::move(row));
     const Expr empty = ir::Binary(BinaryOp::kEq, sum, F32(0));
-    MakeMap(f_.product, f_.divided ? ir::Select(empty, F32(kNan), result) : result * sum);
+    const Expr nothing =
+        f_.zero_nan ? ir::Binary(BinaryOp::kOr, empty, ir::Unary(ir::UnaryOp::kIsNan, sum)) : empty;
+    MakeMap(f_.product, f_.divided ? ir::Select(nothing, F32(f_.zero_nan ? 0 : kNan), result)
+                                   : result * sum);
     if (f_.divided) return;
     std::vector<Expr> point = Axes(rows_.size());
     point.insert(point.begin(), LastBlock(point));

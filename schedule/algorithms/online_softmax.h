@@ -28,7 +28,7 @@ namespace hone::schedule {
 /// `product` becomes what the last block leaves: o, or o · l where its readers divide; then the sum
 /// becomes l. Keys beyond the last one (B does not divide them) score -inf; where keys and values
 /// were packed in blocks of B before, with zeros there, both products have no conditions. A row of
-/// which every score is -inf gives NaN, as it does as written.
+/// which every score is -inf gives NaN, as it does as written, or zeros (AttentionForm::zero_nan).
 /// Errors: no attention, B outside of 1..keys.
 absl::Status RewriteAsOnlineSoftmax(Schedule& schedule, int product, int64_t block,
                                     const std::string& first_name);

@@ -120,6 +120,24 @@ TEST(AttentionSketch, RowsInTheLanesEqualTheInterpreter) {
   }
 }
 
+// As PyTorch's exporter writes attention with a mask.
+TEST(AttentionSketch, RowsWithoutProbabilitiesAreZeros) {
+  for (const char* hidden : {"-inf", "nan"}) {
+    const std::string text = absl::StrReplaceAll(
+        Attention({2, 33, 40, 8, 24}, false, true, false),
+        {{"s0[i0, i1, i2] * 0.25", fmt::format("select(i1 == 3, {}, s0[i0, i1, i2])", hidden)},
+         {"s3[i0, i1, i2] * (1.0 / s4[i0, i1])",
+          "select(isnan(s4[i0, i1]), 0.0, s3[i0, i1, i2] * (1.0 / s4[i0, i1]))"}});
+    AttentionChoice choice{.tile = {.rows = 3, .vectors = 2}, .lanes = true};
+    CheckAll(text, choice);
+    choice.lanes = false;
+    choice.query_rows = 8;
+    CheckAll(text, choice);
+    choice.key_block = 16;
+    CheckAll(text, choice);
+  }
+}
+
 // A bias a row and key, which is turned beside the queries.
 TEST(AttentionSketch, RowsInTheLanesTurnTheirBias) {
   std::string text = Attention({2, 33, 13, 5, 9}, true, true, false);

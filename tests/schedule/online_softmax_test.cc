@@ -105,6 +105,22 @@ TEST(OnlineSoftmax, MaskedRowsGiveWhatThePlainFormGives) {
   }
 }
 
+TEST(OnlineSoftmax, RowsWithoutProbabilitiesMayBeZeros) {
+  // Masked whole; NaN, +inf in one of its scores.
+  for (const char* score :
+       {"select(i1 == 2, -inf, s0[i0, i1, i2])", "select(i1 == 2 & i2 == 7, nan, s0[i0, i1, i2])",
+        "select(i1 == 2 & i2 == 1, inf, s0[i0, i1, i2])"}) {
+    for (const char* block : {"4", "5"}) {
+      SCOPED_TRACE(score);
+      const std::string zeroed =
+          "select(isnan(s4[i0, i1]), 0.0, s3[i0, i1, r0] * (1.0 / s4[i0, i1]))";
+      const std::string trace = std::string("s6 = algorithm(s5, online_softmax, ") + block + ")";
+      const CheckResult result = Check(Attention(score, zeroed, ""), trace);
+      EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why;
+    }
+  }
+}
+
 TEST(OnlineSoftmax, InOnePhaseWithAScoreMapInlined) {
   // Rows outside of the blocks; the scale and the mask are computed where the scores are read.
   const CheckResult result = Check(Attention(kScaled, kDivided, ""),

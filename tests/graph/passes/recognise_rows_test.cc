@@ -63,6 +63,42 @@ output %13 y
 )");
 }
 
+// As PyTorch's exporter writes attention with a mask.
+TEST(RecogniseRowsTest, FindsSoftmaxWithZerosForNan) {
+  TestGraph t;
+  const ValueId p = t.Op("Softmax", {t.Input({2, 6})}, {{"axis", int64_t{-1}}});
+  t.Output(t.Op("Select", {t.Unary("isnan", p), t.Scalar(0), p}), "y");
+  ExpectRewrite(t.graph, RecogniseRows, R"(
+graph test
+%0:f32[2,6] = input input0
+%1:f32[2,6] = Softmax(%0) {axis=-1}
+%2:bool[2,6] = Unary(%1) {fn=isnan}
+%3:f32[] = constant {0}
+%4:f32[2,6] = Select(%2, %3, %1)
+output %4 y
+)",
+                R"(
+graph test
+%0:f32[2,6] = input input0
+%1:f32[2,6] = Softmax(%0) {axis=-1}
+%2:bool[2,6] = Unary(%1) {fn=isnan}
+%3:f32[2,6] = Softmax(%0) {axis=-1 zero_nan=1}
+output %3 y
+)");
+  // A row that is hidden whole, one with NaN, one with +inf, and a plain one.
+  const double inf = INFINITY;
+  const ConstantPtr x = MakeConstant(ir::DType::kF32, {4, 2}, {-inf, -inf, NAN, 1, inf, 1, 0, 0});
+  TestGraph rows;
+  const ValueId soft = rows.Op("Softmax", {rows.Input({4, 2})}, {{"axis", int64_t{1}}});
+  rows.Output(rows.Op("Select", {rows.Unary("isnan", soft), rows.Scalar(0), soft}), "y");
+  InterpreterEvaluator evaluator;
+  const ir::Target target = testing::TestTarget();
+  Graph after = rows.graph;
+  ASSERT_EQ(*RecogniseRows(after, {evaluator, target}), 1);
+  const auto outputs = testing::RunNodes(after, {{"input0", x}});
+  testing::ExpectSame({MakeConstant(ir::DType::kF32, {4, 2}, {0, 0, 0, 0, 0, 0, 0.5, 0.5})}, outputs);
+}
+
 TEST(RecogniseRowsTest, FindsRmsNorm) {
   TestGraph t;
   const ValueId x = t.Input({2, 6});

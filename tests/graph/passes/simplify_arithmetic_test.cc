@@ -103,6 +103,56 @@ TEST(SimplifyArithmeticTest, MultipliesHalvesByReciprocalsThatTheTypeHas) {
   }
 }
 
+TEST(SimplifyArithmeticTest, ScalesOneFactorOfAProduct) {
+  TestGraph t;
+  const ValueId queries = t.Binary("mul", t.Input({2, 3, 4}), t.Scalar(0.5));
+  const ValueId keys = t.Binary("mul", t.Scalar(0.25), t.Input({2, 5, 4}));
+  t.Output(t.Op("MatMul", {queries, keys}, {{"transpose_b", int64_t{1}}}), "y");
+  ExpectRewrite(t.graph, SimplifyArithmetic, R"(
+graph test
+%0:f32[2,3,4] = input input0
+%1:f32[2,5,4] = input input1
+%2:f32[] = constant {0.5}
+%3:f32[2,3,4] = Binary(%0, %2) {fn=mul}
+%4:f32[] = constant {0.25}
+%5:f32[2,5,4] = Binary(%4, %1) {fn=mul}
+%6:f32[2,3,5] = MatMul(%3, %5) {transpose_b=1}
+output %6 y
+)",
+                R"(
+graph test
+%0:f32[2,3,4] = input input0
+%1:f32[2,5,4] = input input1
+%2:f32[] = constant {0.5}
+%3:f32[2,3,4] = Binary(%0, %2) {fn=mul}
+%4:f32[] = constant {0.25}
+%5:f32[2,5,4] = Binary(%4, %1) {fn=mul}
+%6:f32[] = constant {0.125}
+%7:f32[2,5,4] = Binary(%1, %6) {fn=mul}
+%8:f32[2,3,5] = MatMul(%0, %7) {transpose_b=1}
+output %8 y
+)");
+}
+
+// A factor that f32 does not have, infinities and vectors of factors stay where they are.
+TEST(SimplifyArithmeticTest, LeavesScalesThatAreNoOneNumber) {
+  const auto changes_of = [](const auto& left, const auto& right) {
+    TestGraph t;
+    const ValueId a = t.Binary("mul", t.Input({3, 4}), left(t));
+    const ValueId b = t.Binary("mul", t.Input({4, 2}), right(t));
+    t.Output(t.Op("MatMul", {a, b}), "y");
+    InterpreterEvaluator evaluator;
+    const ir::Target target = testing::TestTarget();
+    return *SimplifyArithmetic(t.graph, {evaluator, target});
+  };
+  const auto scalar = [](double value) { return [=](TestGraph& t) { return t.Scalar(value); }; };
+  EXPECT_EQ(changes_of(scalar(0.5), scalar(0.5)), 1);
+  EXPECT_EQ(changes_of(scalar(1e-30), scalar(1e-30)), 0);
+  EXPECT_EQ(changes_of(scalar(1e30), scalar(1e30)), 0);
+  EXPECT_EQ(changes_of(scalar(INFINITY), scalar(0.5)), 0);
+  EXPECT_EQ(changes_of([](TestGraph& t) { return t.Constant({4}); }, scalar(0.5)), 0);
+}
+
 TEST(SimplifyArithmeticTest, FindsSigmoidAndReciprocalRoot) {
   TestGraph t;
   const ValueId x = t.Input({4});
