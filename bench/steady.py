@@ -4,7 +4,7 @@
     steady.py MODEL.onnx... [--hone build/release/bin/hone]
               [--runtime build/release/lib/libhone_runtime.so] [--loads 0,1,2,4] [--threads 2]
               [--clients 1,2,4,8] [--quotas 0.5,1,1.5 --cgroup FOLDER] [--seconds 2.5] [--calls 250]
-              [--rounds 8] [--pinned]
+              [--rounds 8] [--pinned] [--pause 0]
               [--compile --no-log] [--json OUT.json] [--markdown OUT.md]
 
 Each model is compiled by `hone compile` with the options after --compile. Every subject stays loaded
@@ -19,7 +19,8 @@ replacement. With --clients so many threads of one process call the model at onc
 Hone with a context each, ONNX Runtime with one session. With --quotas the subjects start and run, one
 at a time, in a control group of version 1 or 2 below FOLDER, which must be writable, with so many
 CPUs; Hone then has as many threads as it takes by itself. With --pinned both engines run once more,
-each of their threads bound to a CPU of its own; their medians are two more columns.
+each of their threads bound to a CPU of its own; their medians are two more columns. With --pause
+each client sleeps for so many milliseconds before every call: threads are asleep when it comes.
 
 Needs numpy, onnxruntime; inputs are those of NAME.inputs.npz beside the model.
 """
@@ -130,12 +131,14 @@ def ort_calls(a, clients):
     return calls
 
 
-def sample(calls, seconds, most):
+def sample(calls, seconds, most, pause=0):
     """Times of the calls in us, of all clients together."""
     end, samples = time.perf_counter() + seconds, [[] for _ in calls]
 
     def client(call, times):
         while len(times) < 3 or time.perf_counter() < end and len(times) < most:
+            if pause:
+                time.sleep(pause)
             begin = time.perf_counter()
             call()
             times.append((time.perf_counter() - begin) * 1e6)
@@ -159,7 +162,7 @@ def serve(a):
     print("{}", file=answers, flush=True)
     for line in sys.stdin:
         begin = time.perf_counter()
-        times = sample(calls, float(line), a.calls)
+        times = sample(calls, float(line), a.calls, a.pause / 1e3)
         answer = [time.perf_counter() - begin, [round(t, 2) for t in times]]
         print(json.dumps(answer), file=answers, flush=True)
 
@@ -171,7 +174,7 @@ class Subject:
             [sys.executable, __file__, str(model), "--serve", name, "--package", package,
              "--inputs", str(model)[:-5] + ".inputs.npz", "--runtime", a.runtime,
              "--threads", str(threads), "--client-threads", str(clients),
-             "--calls", str(a.calls)],
+             "--calls", str(a.calls), "--pause", str(a.pause)],
             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             preexec_fn=group and group.enter)
         if not self.process.stdout.readline():
@@ -252,6 +255,7 @@ def measure(model, package, a, load, clients, quota):
     best = min(("ort", "ort-still"), key=lambda n: cell(times[n])["median_us"])
     rival = min(("hone-1", best), key=lambda n: cell(times[n])["median_us"])
     return {"model": pathlib.Path(model).stem, "load": load, "clients": clients, "quota": quota,
+            "pause_ms": a.pause,
             "cells": {name: cell(rounds) for name, rounds in times.items()}, "ort": best,
             "calls_per_second": {name: round(sum(map(len, rounds)) / seconds[name], 1)
                                  for name, rounds in times.items()},
@@ -301,6 +305,7 @@ def main():
     p.add_argument("--rounds", type=int, default=8)
     p.add_argument("--compile", nargs=argparse.REMAINDER, default=["--no-log"])
     p.add_argument("--pinned", action="store_true")
+    p.add_argument("--pause", type=float, default=0)
     p.add_argument("--json")
     p.add_argument("--markdown")
     for hidden in ("--serve", "--package", "--inputs"):
@@ -313,7 +318,8 @@ def main():
         p.error("--pinned is for one client: several would share its CPUs")
     kept = pathlib.Path(a.json) if a.json else None
     rows = json.loads(kept.read_text()) if kept and kept.exists() else []
-    there = {(r["model"], r["load"], r["clients"], r["quota"]) for r in rows}
+    there = {(r["model"], r["load"], r["clients"], r["quota"]) for r in rows
+             if r.get("pause_ms", 0) == a.pause}
     with tempfile.TemporaryDirectory() as folder:
         cases = [(load, clients, 0) for load in numbers(a.loads) for clients in numbers(a.clients)]
         cases += [(0, 1, quota) for quota in numbers(a.quotas, float)]

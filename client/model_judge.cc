@@ -152,9 +152,7 @@ absl::Status ModelJudge::JudgeBatch(search::TuningSession& session) {
     return absl::OkStatus();
   }
   using compiler::BatchRun;
-  const auto way_of = [&](BatchRun run) {
-    return Way{.batch = run, .cascades = CascadesOf(run)};
-  };
+  const auto way_of = [&](BatchRun run) { return Way{.batch = run, .cascades = CascadesOf(run)}; };
   absl::StatusOr<db::ModelVerdict> compared =
       CompareWays(way_of(BatchRun::kTogether), way_of(BatchRun::kEach));
   if (!compared.ok()) {

@@ -1,3 +1,6 @@
+#include <cstddef>
+#include <iterator>
+
 #include "codegen/llvm_vector_math.h"
 
 // Functions with a formula of their own for float.
@@ -48,6 +51,49 @@ constexpr double kErfLarge[] = {-0.000170554791, 1.12949514,    0.633386731,    
                                 -0.0250913855,   0.00416048616, -0.00043229782, 2.09097707e-05};
 constexpr double kErfLargeEnd = 4;
 
+// erf(x)/x around k/8, k < 32, in x - k/8, |x - k/8| <= 1/16, 2^-27.6: a coarse number of eight
+// bits, what it lacks, and the powers from the first to the fourth.
+constexpr size_t kErfPieces = 32;
+constexpr float kErfOverX[][kErfPieces] = {
+    {1.125F,      1.125F,      1.1015625F,  1.078125F,   1.0390625F,  0.99609375F, 0.94921875F,
+     0.89453125F, 0.84375F,    0.7890625F,  0.73828125F, 0.69140625F, 0.64453125F, 0.6015625F,
+     0.5625F,     0.52734375F, 0.49804688F, 0.46875F,    0.44335938F, 0.41992188F, 0.40039062F,
+     0.38085938F, 0.36328125F, 0.34765625F, 0.33398438F, 0.3203125F,  0.30859375F, 0.296875F,
+     0.28515625F, 0.27539062F, 0.26757812F, 0.2578125F},
+    {0.003379167F,    -0.0024703615F,  0.0037430606F,   -0.00047990822F, 0.0019372556F,
+     0.0010916614F,   -0.0010112385F,  0.0015545341F,   -0.001049207F,   0.0006159282F,
+     3.8852642e-05F,  -0.0018280152F,  -0.00046115232F, 0.0005567205F,   0.0013123836F,
+     0.0017176141F,   -0.0003857425F,  0.00058928033F,  0.0004349732F,   0.00080109836F,
+     -0.0005534058F,  1.4767575e-05F,  0.00031852385F,  0.0001531918F,   -0.0006584052F,
+     -0.00031566696F, -0.00090276625F, -0.00057924155F, 0.0005578234F,   0.00047136255F,
+     -0.00091148866F, 0.00025200515F},
+    {1.2856421e-08F, -0.093154855F, -0.18116556F, -0.25944588F, -0.3244341F,  -0.37389717F,
+     -0.40703508F,   -0.4243893F,   -0.42759323F, -0.4190262F,  -0.40143922F, -0.37761348F,
+     -0.35009328F,   -0.3210136F,   -0.29202142F, -0.264275F,   -0.23849712F, -0.21505813F,
+     -0.19406758F,   -0.17545958F,  -0.15906358F, -0.14465763F, -0.1320049F,  -0.120876245F,
+     -0.111062236F,  -0.10237826F,  -0.09466516F, -0.08778755F, -0.08163105F, -0.07609925F,
+     -0.07111087F,   -0.0665972F},
+    {-0.37612754F,  -0.36564556F,  -0.33535105F, -0.2884964F,  -0.2299138F,  -0.1652636F,
+     -0.100217335F, -0.039728634F, 0.012485711F, 0.054193653F, 0.084630094F, 0.104268044F,
+     0.11446509F,   0.117074475F,  0.114094324F, 0.10740079F,  0.09858157F,  0.08886298F,
+     0.07910994F,   0.06987127F,   0.061447132F, 0.0539598F,   0.04741551F,  0.041753687F,
+     0.036881518F,  0.032696284F,  0.02909856F,  0.025998358F, 0.023317762F, 0.020990675F,
+     0.01896202F,   0.017186044F},
+    {3.921184e-05F,  0.05528218F,    0.10454864F,   0.14276424F,   0.16665184F,    0.17511487F,
+     0.16915894F,    0.15148024F,    0.1258209F,    0.09622803F,   0.06636488F,    0.03909996F,
+     0.016271044F,   -0.0012905741F, -0.013608795F, -0.021251533F, -0.025133781F,  -0.026240142F,
+     -0.025488455F,  -0.023632037F,  -0.021236222F, -0.018693857F, -0.016242532F,  -0.014004285F,
+     -0.0120346695F, -0.0103398F,    -0.00889725F,  -0.007679075F, -0.0066519477F, -0.0057870266F,
+     -0.005055932F,  -0.0044361884F},
+    {0.11235086F,   0.106506675F,  0.08892279F,   0.0628408F,    0.0323388F,     0.0017898501F,
+     -0.024831861F, -0.044727996F, -0.0566128F,   -0.060590215F, -0.057916343F,  -0.050516173F,
+     -0.04049627F,  -0.029744443F, -0.019674528F, -0.011183422F, -0.0046522766F, -5.4013082e-05F,
+     0.0028425227F, 0.004409436F,  0.0050438945F, 0.0050532385F, 0.004718225F,   0.004213967F,
+     0.0036571508F, 0.0031295738F, 0.002647915F,  0.002236609F,  0.0018801548F,  0.00158857F,
+     0.0013437242F, 0.0011413513F}};
+// Where erf is nearer to 1 than to the number before; beyond, x would be in the next piece.
+constexpr double kErfTableEnd = 0x1.f7fffep1;
+
 }  // namespace
 
 // 2^n * 2^r with n = x log2(e) rounded to sixteenths: 2^n is one of 16 numbers, looked up by n's
@@ -75,7 +121,30 @@ Number VectorMath::TanhFloat(const Number& x) {
   return limited * Polynomial(z, kTanhP) / Polynomial(z, kTanhQ);
 }
 
+// erf(x) = x (coarse + rest). Half of the instructions go to units that do not multiply.
+Number VectorMath::ErfByTable(const Number& x) {
+  constexpr double kPieces = 8, kRound = 0x1p23;
+  const Number limited = AtLeast(AtMost(x, kErfTableEnd), -kErfTableEnd);
+  const Number a = Abs(limited);
+  const Number biased = Fma(a, kPieces, x.Constant(kRound));
+  const Number r = Fma(biased - kRound, -1 / kPieces, a);
+  llvm::Value* piece = biased.Bits();
+  const auto look_up = [&](size_t power) {
+    const auto half = [&](size_t first) {
+      llvm::Value* numbers = llvm::ConstantDataVector::get(
+          b_.getContext(), llvm::ArrayRef(kErfOverX[power] + first, kErfPieces / 2));
+      return b_.CreateBitCast(numbers, piece->getType());
+    };
+    return x.FromBits(instructions_.LookUpOfTwo(b_, half(0), piece, half(kErfPieces / 2)));
+  };
+  size_t power = std::size(kErfOverX) - 1;
+  Number rest = look_up(power);
+  while (--power > 0) rest = Fma(rest, r, look_up(power));
+  return Fma(limited, look_up(0), limited * rest);
+}
+
 Number VectorMath::ErfFloat(const Number& x) {
+  if (instructions_.HasTables(x.type()) && instructions_.HasWordTables()) return ErfByTable(x);
   const Number a = Abs(x);
   const Number z = a * a;
   const Number small = Fma(a, Polynomial(z, kErfSmall), a);

@@ -1,5 +1,6 @@
 #include "runtime/thread_pool.h"
 
+#include <cpuid.h>
 #include <immintrin.h>
 #include <sched.h>
 
@@ -33,6 +34,17 @@ constexpr int64_t kLeftOutNs = 50'000'000, kMostLeftOutNs = 800'000'000;
 constexpr int64_t kGivesWayNs = 1'000'000'000, kTurnNs = 1'000'000;
 // A crew counts as running for so long after it was seen so.
 constexpr int64_t kRunningNs = 2'000'000;
+
+/// A guest's system may take a CPU that rests for one that the host has taken away, and then wakes a
+/// thread beside the one that wakes it (Linux: vcpu_is_preempted).
+bool IsVirtualMachine() {
+  static const bool is_virtual = [] {
+    constexpr unsigned kFeatures = 1, kHypervisor = 1U << 31;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(kFeatures, &a, &b, &c, &d) != 0 && (c & kHypervisor) != 0;
+  }();
+  return is_virtual;
+}
 
 }  // namespace
 
@@ -124,8 +136,32 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::WakeIfAsleep(Worker& worker) {
   if (worker.asleep.load(std::memory_order_seq_cst) == 0) return;
+  Bar(worker);
   worker.asleep.store(0, std::memory_order_seq_cst);
   FutexWake(worker.asleep);
+}
+
+void ThreadPool::Bar(Worker& worker) {
+  const int here = ::sched_getcpu();
+  const pid_t id = worker.id.load(std::memory_order_relaxed);
+  if (id == 0 || here < 0) return;
+  if (worker.cpu.load(std::memory_order_relaxed) != here && !IsVirtualMachine()) return;
+  cpu_set_t allowed;
+  if (::sched_getaffinity(id, sizeof(allowed), &allowed) != 0) return;
+  if (here >= CPU_SETSIZE || !CPU_ISSET(here, &allowed) || CPU_COUNT(&allowed) < 2) return;
+  CPU_CLR(here, &allowed);
+  worker.barred.store(here, std::memory_order_relaxed);
+  ::sched_setaffinity(id, sizeof(allowed), &allowed);
+}
+
+void ThreadPool::Unbar(Worker& self) {
+  const int cpu = self.barred.load(std::memory_order_relaxed);
+  if (cpu < 0) return;
+  self.barred.store(-1, std::memory_order_relaxed);
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  CPU_SET(cpu, &allowed);
+  ::sched_setaffinity(0, sizeof(allowed), &allowed);
 }
 
 void ThreadPool::WakeBelow(Table& table, int seat, int slots) {
@@ -295,6 +331,7 @@ class ThreadPool::Turns final : public Breather {
 void ThreadPool::WorkerMain(Worker& self, int cpu) {
   const DefaultRounding rounding;
   const bool pinned = cpu < 0 || PinThisThread({cpu}).ok();
+  if (cpu < 0) self.id.store(::gettid(), std::memory_order_relaxed);
   self.started.store(pinned ? 1 : -1);
   self.started.notify_one();
 
@@ -325,12 +362,15 @@ void ThreadPool::WorkerMain(Worker& self, int cpu) {
       }
       spin.Learn(came);
     }
+    const bool sleeps = !came;
+    if (sleeps) self.cpu.store(::sched_getcpu(), std::memory_order_relaxed);
     while (!came) {
       self.asleep.store(1, std::memory_order_seq_cst);
       came = has_work();
       if (!came) FutexWait(self.asleep, 1);
     }
     self.asleep.store(0, std::memory_order_relaxed);
+    if (sleeps) Unbar(self);
     if (table == nullptr) return;
     last = table;
     seen = ticket;

@@ -198,11 +198,10 @@ class ArithmeticSimplifier {
     if (!left || !right) return false;
     const double factor = left->factor * right->factor;
     if (!std::isnormal(static_cast<float>(factor))) return false;
-    const ValueId constant =
-        rewriter_.AddConstant(MakeConstant(ir::DType::kF32, {}, {factor}));
-    HONE_ASSIGN_OR_RETURN(const ValueId scaled,
-                          rewriter_.Add("Binary", node.origin, {right->x, constant},
-                                        {{"fn", std::string("mul")}}));
+    const ValueId constant = rewriter_.AddConstant(MakeConstant(ir::DType::kF32, {}, {factor}));
+    HONE_ASSIGN_OR_RETURN(
+        const ValueId scaled,
+        rewriter_.Add("Binary", node.origin, {right->x, constant}, {{"fn", std::string("mul")}}));
     Node product = node;
     product.outputs.clear();
     product.inputs = {left->x, scaled};

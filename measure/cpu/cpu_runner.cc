@@ -1,5 +1,7 @@
 #include "measure/cpu/cpu_runner.h"
 
+#include <sys/syscall.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -71,7 +73,10 @@ class Cores final : public OpenDevice {
 
 class Cpu final : public KindRunner {
  public:
-  RunnerNeeds needs() const override { return {}; }
+  /// The thread pool wakes threads away from the CPU of who wakes them.
+  RunnerNeeds needs() const override {
+    return {.system_calls = {SYS_sched_setaffinity, SYS_getcpu}};
+  }
   bool runs_parts() const override { return true; }
 
   Result<std::unique_ptr<OpenDevice>> Open(const DevicePlace& place,

@@ -17,8 +17,7 @@ absl::Status RewriteWithLateQuotient(Schedule& schedule, int product, int64_t /*
   if (!f.divided)
     return Illegal(fmt::format("the weights of {} are not divided",
                                schedule.workload.stages[static_cast<size_t>(product)].name));
-  HONE_ASSIGN_OR_RETURN(const int64_t first,
-                        ParseInteger(std::string_view(first_name).substr(1)));
+  HONE_ASSIGN_OR_RETURN(const int64_t first, ParseInteger(std::string_view(first_name).substr(1)));
   const ir::DType type = ir::DType::kF32;
   const auto stage = [&](int id) { return schedule.workload.stages[static_cast<size_t>(id)]; };
   const ir::Stage sum = stage(f.sum), exponential = stage(f.exponential), old = stage(product);
@@ -27,8 +26,8 @@ absl::Status RewriteWithLateQuotient(Schedule& schedule, int product, int64_t /*
   for (int a = 0; a < sum.num_spatial(); ++a) point.push_back(ir::Var(a));
   ir::Stage inverse;
   inverse.spatial = sum.spatial;
-  inverse.body = {ir::Binary(ir::BinaryOp::kDiv, ir::Const(type, 1),
-                             ir::Load(sum.results[0], type, point))};
+  inverse.body = {
+      ir::Binary(ir::BinaryOp::kDiv, ir::Const(type, 1), ir::Load(sum.results[0], type, point))};
   const int inverted = AppendStage(schedule, std::move(inverse), first_name, type, sum.spatial);
 
   std::vector<ir::Expr> at = f.row;
@@ -49,9 +48,9 @@ absl::Status RewriteWithLateQuotient(Schedule& schedule, int product, int64_t /*
   map.reduce.clear();
   const ir::Expr quotient = ir::Load(inverted, type, f.row);
   const ir::Expr result = ir::Load(summed, type, point) * quotient;
-  map.body = {f.zero_nan ? ir::Select(ir::Unary(ir::UnaryOp::kIsNan, quotient),
-                                      ir::Const(type, 0), result)
-                         : result};
+  map.body = {f.zero_nan
+                  ? ir::Select(ir::Unary(ir::UnaryOp::kIsNan, quotient), ir::Const(type, 0), result)
+                  : result};
   ResetLoops(schedule, product);
   return absl::OkStatus();
 }

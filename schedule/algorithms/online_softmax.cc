@@ -241,8 +241,8 @@ class Rewriter {
     const Expr empty = ir::Binary(BinaryOp::kEq, sum, F32(0));
     const Expr nothing =
         f_.zero_nan ? ir::Binary(BinaryOp::kOr, empty, ir::Unary(ir::UnaryOp::kIsNan, sum)) : empty;
-    MakeMap(f_.product, f_.divided ? ir::Select(nothing, F32(f_.zero_nan ? 0 : kNan), result)
-                                   : result * sum);
+    MakeMap(f_.product,
+            f_.divided ? ir::Select(nothing, F32(f_.zero_nan ? 0 : kNan), result) : result * sum);
     if (f_.divided) return;
     std::vector<Expr> point = Axes(rows_.size());
     point.insert(point.begin(), LastBlock(point));

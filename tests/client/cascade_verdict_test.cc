@@ -118,10 +118,12 @@ TEST_F(CascadeVerdictTest, TuneComparesBothWaysAndTheLogKeepsWhatItFound) {
                                   "--threads", "2", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const json told = Parse(run);
-  EXPECT_TRUE(std::ranges::any_of(told["tasks"], [](const json& task) {
-    return task["count"] == 0 && task["other_count"] == 1 && task["trials"] >= 1;
-  })) << "the chain is searched beside its layers: "
-      << run.out;
+  EXPECT_TRUE(std::ranges::any_of(told["tasks"],
+                                  [](const json& task) {
+                                    return task["count"] == 0 && task["other_count"] == 1 &&
+                                           task["trials"] >= 1;
+                                  }))
+      << "the chain is searched beside its layers: " << run.out;
   const json cascades = told["model"]["cascades"];
   ASSERT_TRUE(cascades.is_object()) << run.out;
   const json compiled = Parse(RunHone({"compile", model_, "-o", folder_.Path("m.hone"), "--db",
@@ -150,8 +152,8 @@ TEST_F(CascadeVerdictTest, TuneComparesThemForEitherWayToRunABatch) {
   if (told["batch"].contains("skipped") || told["cascades"].contains("skipped")) return;
   EXPECT_EQ(together["judged"], true);
   // What is told is of the way that was chosen.
-  const json chosen = Parse(RunHone({"compile", model_, "-o", folder_.Path("m.hone"), "--db", log_,
-                                     "--json", "--threads", "2"}));
+  const json chosen = Parse(RunHone(
+      {"compile", model_, "-o", folder_.Path("m.hone"), "--db", log_, "--json", "--threads", "2"}));
   EXPECT_EQ(chosen["cascades"].is_null(), told["cascades"].is_null()) << chosen << told;
 }
 

@@ -186,8 +186,8 @@ TEST(VectorMathTest, FloatFunctionsOverTheWholeRange) {
   }
 }
 
-// GELU's 1 + tanh(x) times a large x is far from 0 where tanh(x) is not -1.
-TEST(VectorMathTest, TanhEndsAtOneExactly) {
+// GELU's 1 + tanh(x), or 1 + erf(x), times a large x is far from 0 where that is not -1.
+TEST(VectorMathTest, TanhAndErfEndAtOneExactly) {
   std::vector<float> x(kValues);
   for (int64_t i = 0; i < kValues; ++i)
     x[static_cast<size_t>(i)] = std::ldexp(9.0F, static_cast<int>(i % 120)) * (i % 2 == 0 ? 1 : -1);
@@ -196,26 +196,36 @@ TEST(VectorMathTest, TanhEndsAtOneExactly) {
   for (const ir::Target& target : RunnableTargets()) {
     SCOPED_TRACE(target.text);
     for (const int64_t lanes : {int64_t{1}, int64_t{target.As<ir::CpuTarget>().lanes}}) {
-      const Kernel kernel(MapNest([](auto a, auto) { return ir::Unary(UnaryOp::kTanh, a); },
-                                  DType::kF32, lanes),
-                          target);
-      std::vector<float> y(x.size());
-      ASSERT_EQ(kernel.Run("map", {x.data(), x.data(), y.data()}), 0);
-      for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], x[i] > 0 ? 1 : -1) << x[i];
+      for (const UnaryOp op : {UnaryOp::kTanh, UnaryOp::kErf}) {
+        const Kernel kernel(
+            MapNest([&](auto a, auto) { return ir::Unary(op, a); }, DType::kF32, lanes), target);
+        std::vector<float> y(x.size());
+        ASSERT_EQ(kernel.Run("map", {x.data(), x.data(), y.data()}), 0);
+        for (size_t i = 0; i < x.size(); ++i)
+          ASSERT_EQ(y[i], x[i] > 0 ? 1 : -1) << ToString(op) << " of " << x[i];
+      }
     }
   }
 }
 
-// Where exp looks powers up (16 lanes of AVX-512) it is closer than elsewhere.
-TEST(VectorMathTest, ExpByTableIsCloser) {
-  const Function exp = {UnaryOp::kExp, [](long double x) { return std::exp(x); }, 0.8, 0.9};
-  const std::vector<float> x = Arguments<float, uint32_t>();
+// Where exp and erf look numbers up (16 lanes of AVX-512) they are closer than elsewhere.
+TEST(VectorMathTest, TablesAreCloser) {
+  const Function functions[] = {
+      {UnaryOp::kExp, [](long double x) { return std::exp(x); }, 0.8, 0.9},
+      {UnaryOp::kErf, [](long double x) { return std::erf(x); }, 0.6, 0.9}};
+  std::vector<float> x = Arguments<float, uint32_t>();
+  // Half of them where erf changes, none whose rest has no normal number.
+  for (float& value : x) value = std::abs(value) < 0x1p-110F ? 1 : value;
+  for (size_t i = 0; i < x.size(); i += 2)
+    x[i] = -4.5F + 9.0F * static_cast<float>(i) / static_cast<float>(x.size());
   for (const ir::Target& target : RunnableTargets()) {
     if (target.As<ir::CpuTarget>().isa != ir::Isa::kAvx512) continue;
-    const Kernel kernel(MapNest([](auto a, auto) { return ir::Unary(UnaryOp::kExp, a); },
-                                DType::kF32, target.As<ir::CpuTarget>().lanes),
-                        target);
-    CheckFunction<float>(exp, kernel, x, exp.float_ulps);
+    for (const Function& f : functions) {
+      const Kernel kernel(MapNest([&](auto a, auto) { return ir::Unary(f.op, a); }, DType::kF32,
+                                  target.As<ir::CpuTarget>().lanes),
+                          target);
+      CheckFunction<float>(f, kernel, x, f.float_ulps);
+    }
   }
 }
 

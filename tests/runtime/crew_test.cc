@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <immintrin.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <numeric>
@@ -92,9 +93,13 @@ TEST(SpinBudget, IsLessWhereSpinningDidNotPay) {
 
 TEST(SpinBudget, IsTheLeastWhereAQuotaEndsWithinAThread) {
   constexpr int64_t kMostNs = 48'000, kLeastNs = 3'000;
-  for (const auto& [threads, cpus, ns] :
-       {std::tuple{2, 0.0, kMostNs}, {2, 1.5, kLeastNs}, {2, 2.0, kMostNs}, {2, 2.5, kMostNs},
-        {1, 1.0, kMostNs}, {1, 0.5, kLeastNs}, {4, 2.0, kLeastNs}}) {
+  for (const auto& [threads, cpus, ns] : {std::tuple{2, 0.0, kMostNs},
+                                          {2, 1.5, kLeastNs},
+                                          {2, 2.0, kMostNs},
+                                          {2, 2.5, kMostNs},
+                                          {1, 1.0, kMostNs},
+                                          {1, 0.5, kLeastNs},
+                                          {4, 2.0, kLeastNs}}) {
     EXPECT_EQ(SpinWithin(kMostNs, threads, cpus), ns) << threads << " threads on " << cpus;
     SpinBudget budget(kMostNs);
     for (int wait = 0; wait < 9; ++wait) budget.Learn(false);
@@ -404,6 +409,46 @@ TEST(Crew, PinnedThreadsStayOnTheirCpu) {
   crew->RunOnEach(3, [&](int slot) { cpu[static_cast<size_t>(slot)] = ::sched_getcpu(); });
   EXPECT_EQ(cpu[1], cpus[1 % cpus.size()]);
   EXPECT_EQ(cpu[2], cpus[2 % cpus.size()]);
+}
+
+/// The CPUs that a thread may run on.
+cpu_set_t CpusOf(pid_t thread) {
+  cpu_set_t set;
+  EXPECT_EQ(::sched_getaffinity(thread, sizeof(set), &set), 0);
+  return set;
+}
+
+TEST(Crew, AThreadIsWokenAwayFromTheCpuOfWhoWakesIt) {
+  const std::vector<int> cpus = AllowedCpus();
+  if (cpus.size() < 2) GTEST_SKIP() << "one CPU";
+  const cpu_set_t all = CpusOf(0);
+  const auto crew = NewCrew({.threads = 2, .spin_ns = 0});
+  const SystemMonotonicClock clock;
+  std::atomic<pid_t> worker{0};
+  std::atomic<int> cpu{-1};
+  const auto run = [&] {
+    crew->RunOnEach(2, [&](int slot) {
+      if (slot == 0) return;
+      worker.store(::gettid());
+      cpu.store(::sched_getcpu());
+    });
+    clock.SleepNs(5'000'000);  // it sleeps again
+  };
+  run();
+  for (int round = 0; round < 10; ++round) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpus[static_cast<size_t>(round) % cpus.size()], &one);
+    ASSERT_EQ(::sched_setaffinity(worker, sizeof(one), &one), 0);
+    run();
+    ASSERT_EQ(::sched_setaffinity(worker, sizeof(all), &all), 0);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
+    run();
+    EXPECT_FALSE(CPU_ISSET(cpu.load(), &one)) << "beside the caller, on CPU " << cpu;
+    const cpu_set_t after = CpusOf(worker);
+    EXPECT_TRUE(CPU_EQUAL(&after, &all)) << "it may not run everywhere again";
+    ASSERT_EQ(::sched_setaffinity(0, sizeof(all), &all), 0);
+  }
 }
 
 TEST(Crew, RefusesCpusThatAreNotAllowedAndOddSizes) {

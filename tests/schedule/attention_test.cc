@@ -194,8 +194,8 @@ TEST(AttentionSketch, ASpaceHoldsThemBesideEachOther) {
   const Space space(workload, TargetOf(target), ir::AccuracyClass::kDefault);
   std::vector<std::string> names;
   for (const Sketch& s : space.sketches()) names.push_back(s.name);
-  EXPECT_THAT(names, ::testing::IsSupersetOf(
-                         {"attention/lanes", "attention/rows", "attention/online"}));
+  EXPECT_THAT(names,
+              ::testing::IsSupersetOf({"attention/lanes", "attention/rows", "attention/online"}));
   uint64_t first = 0;
   for (const Sketch& s : space.sketches()) {
     if (s.name.starts_with("attention")) {

@@ -96,7 +96,8 @@ output %3 y
   Graph after = rows.graph;
   ASSERT_EQ(*RecogniseRows(after, {evaluator, target}), 1);
   const auto outputs = testing::RunNodes(after, {{"input0", x}});
-  testing::ExpectSame({MakeConstant(ir::DType::kF32, {4, 2}, {0, 0, 0, 0, 0, 0, 0.5, 0.5})}, outputs);
+  testing::ExpectSame({MakeConstant(ir::DType::kF32, {4, 2}, {0, 0, 0, 0, 0, 0, 0.5, 0.5})},
+                      outputs);
 }
 
 TEST(RecogniseRowsTest, FindsRmsNorm) {
