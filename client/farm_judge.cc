@@ -65,7 +65,7 @@ class FarmJudge {
   absl::StatusOr<std::unique_ptr<LogTraceSource>> Source();
   absl::StatusOr<MadePackage> Make(compiler::TraceSource& traces,
                                    compiler::BranchRun branches = compiler::BranchRun::kInTurn);
-  /// Of one comparison: long sessions get more, as those of this machine do.
+  /// What one comparison may take: long sessions get more, as those of this machine do.
   double Seconds() const {
     constexpr double kShare = 0.03, kLeast = 0.5, kMost = 6;
     return spec_.seconds > 0 ? std::clamp(kShare * spec_.seconds, kLeast, kMost) : 1;

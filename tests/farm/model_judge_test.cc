@@ -118,11 +118,11 @@ TEST_F(ModelJudgeTest, ADeviceComparesTheWholeModelAndTheVerdictLeads) {
   EXPECT_EQ(honed.Terminate(), 0) << honed.Said();
 }
 
-/// Two towers of short products, which meet in longer ones.
+/// Two towers of short products, which meet in longer ones: these have the peak of the memory.
 void WriteTowers(const std::string& path) {
   graph::OnnxModel model;
-  model.Input("a", {"1", "64"}).Input("b", {"1", "64"}).Output("y");
-  model.Weights("w", {64, 64}).Weights("v", {128, 2048});
+  model.Input("a", {"1", "64"}).Input("b", {"1", "64"}).Input("s", {"1", "2048"}).Output("y");
+  model.Weights("w", {64, 64}).Weights("v", {128, 2048}).Weights("u", {2048, 64});
   std::vector<std::string> ends;
   for (const std::string tower : {"a", "b"}) {
     std::string at = tower;
@@ -135,7 +135,9 @@ void WriteTowers(const std::string& path) {
     ends.push_back(at);
   }
   graph::SetInt(model.Node("Concat", ends, {"c"}), "axis", 1);
-  model.Node("MatMul", {"c", "v"}, {"y"});
+  model.Node("MatMul", {"c", "v"}, {"d"});
+  model.Node("Add", {"d", "s"}, {"e"});
+  model.Node("MatMul", {"e", "u"}, {"y"});
   ASSERT_TRUE(WriteFileAtomically(path, model.Bytes()).ok());
 }
 
