@@ -166,6 +166,7 @@ nlohmann::ordered_json ReportJson(const compiler::CompiledModel& model) {
           {"batch", BatchJson(report)},
           {"branches", BranchesJson(report)},
           {"cascades", CascadesJson(report.cascades)},
+          {"stale_attention", report.stale_attention},
           {"code_bytes", report.code_bytes},
           {"constant_bytes", report.constant_bytes},
           {"arena_bytes", report.arena_bytes}};
@@ -229,9 +230,10 @@ void Tell(CommandContext& context, const TraceChoice& traces,
   const std::string nothing = NothingKnownText(context.arguments, traces, models[0].report);
   context.err << EmptyInputsNote(context.arguments, InputsOf(models[0].package.plan))
               << (nothing.empty() ? ChosenLogText(traces, models[0].report) : nothing)
-              << NoisyText(models[0].report) << PredictedText(models[0].report);
-  for (const std::string& target : targets)
-    context.err << KeptInF32Note(context.arguments, target);
+              << NoisyText(models[0].report) << PredictedText(models[0].report)
+              << StaleAttentionText(models[0].report.stale_attention,
+                                    models[0].report.kernels.size());
+  for (const std::string& target : targets) context.err << KeptInF32Note(context.arguments, target);
   if (context.arguments.Flag("verbose")) {
     for (const compiler::CompiledModel& model : models) context.out << RungsText(model.report);
   }

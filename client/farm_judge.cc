@@ -44,6 +44,7 @@ class WithoutVerdicts final : public compiler::TraceSource {
 struct MadePackage {
   std::string cut;                            ///< without constants
   std::map<std::string, std::string> traces;  ///< by workload hash
+  int possible_forks = 0;
 };
 
 class FarmJudge {
@@ -55,18 +56,37 @@ class FarmJudge {
     address_.refused_for_ms = address_.retry_for_ms;
   }
 
-  absl::StatusOr<FarmJudgement> Run(const std::function<bool()>& stop);
+  absl::StatusOr<FarmJudgement> JudgeSchedules(const std::function<bool()>& stop);
+  /// After it: whether the model has branches that may pay side by side.
+  bool HasBranches() const { return by_default_ && by_default_->possible_forks > 0; }
+  absl::StatusOr<FarmJudgement> JudgeBranches(const std::function<bool()>& stop);
 
  private:
-  absl::StatusOr<MadePackage> Make(compiler::TraceSource& traces);
+  absl::StatusOr<std::unique_ptr<LogTraceSource>> Source();
+  absl::StatusOr<MadePackage> Make(compiler::TraceSource& traces,
+                                   compiler::BranchRun branches = compiler::BranchRun::kInTurn);
+  /// What one comparison may take: long sessions get more, as those of this machine do.
+  double Seconds() const {
+    constexpr double kShare = 0.03, kLeast = 0.5, kMost = 6;
+    return spec_.seconds > 0 ? std::clamp(kShare * spec_.seconds, kLeast, kMost) : 1;
+  }
 
   CommandContext& context_;
   ServerAddress address_;
   const proto::SessionSpec& spec_;
   const proto::SessionInfo& session_;
+  std::optional<MadePackage> by_default_;
 };
 
-absl::StatusOr<MadePackage> FarmJudge::Make(compiler::TraceSource& traces) {
+absl::StatusOr<std::unique_ptr<LogTraceSource>> FarmJudge::Source() {
+  HONE_ASSIGN_OR_RETURN(auto look_ups, ServerConnection::Open(address_));
+  return LogTraceSource::Create(
+      std::make_unique<ServerDatabase>(std::move(look_ups)), address_.address,
+      {.device_class = session_.device_class, .accuracy = spec_.accuracy});
+}
+
+absl::StatusOr<MadePackage> FarmJudge::Make(compiler::TraceSource& traces,
+                                            compiler::BranchRun branches) {
   const Arguments& arguments = context_.arguments;
   HONE_ASSIGN_OR_RETURN(graph::Graph graph, ImportModel(arguments, arguments.Text("MODEL")));
   measure::BuilderClient builder(LocalBuilder(arguments, context_.environment),
@@ -76,9 +96,10 @@ absl::StatusOr<MadePackage> FarmJudge::Make(compiler::TraceSource& traces) {
                                                {.target = spec_.target,
                                                 .device_class = session_.device_class,
                                                 .batch = ReadBatch(context_.arguments),
+                                                .branches = branches,
                                                 .cascades = compiler::CascadeRun::kOff},
                                                builder, traces));
-  MadePackage made;
+  MadePackage made{.possible_forks = model.report.possible_forks};
   for (const compiler::KernelReport& kernel : model.report.kernels) {
     made.traces[kernel.workload_hash] = kernel.trace;
   }
@@ -88,21 +109,15 @@ absl::StatusOr<MadePackage> FarmJudge::Make(compiler::TraceSource& traces) {
   return made;
 }
 
-absl::StatusOr<FarmJudgement> FarmJudge::Run(const std::function<bool()>& stop) {
-  HONE_ASSIGN_OR_RETURN(auto look_ups, ServerConnection::Open(address_));
-  const auto source = LogTraceSource::Create(
-      std::make_unique<ServerDatabase>(std::move(look_ups)), address_.address,
-      {.device_class = session_.device_class, .accuracy = spec_.accuracy});
+absl::StatusOr<FarmJudgement> FarmJudge::JudgeSchedules(const std::function<bool()>& stop) {
+  HONE_ASSIGN_OR_RETURN(const auto source, Source());
   compiler::DefaultTraceSource defaults;
   WithoutVerdicts known(*source);
-  HONE_ASSIGN_OR_RETURN(const MadePackage by_default, Make(defaults));
+  HONE_ASSIGN_OR_RETURN(by_default_, Make(defaults));
+  const MadePackage& by_default = *by_default_;
   HONE_ASSIGN_OR_RETURN(const MadePackage tuned, Make(known));
-  // Long ones get more, as those of this machine do.
-  constexpr double kShare = 0.03, kLeast = 0.5, kMost = 6;
   ServerConnection::ModelQuestion question{
-      .session = session_.id,
-      .seconds = spec_.seconds > 0 ? std::clamp(kShare * spec_.seconds, kLeast, kMost) : 1,
-      .may_put_back = true};
+      .session = session_.id, .seconds = Seconds(), .may_put_back = true};
   for (const auto& [hash, trace] : tuned.traces) {
     const auto before = by_default.traces.find(hash);
     if (before == by_default.traces.end() || before->second == trace) continue;
@@ -132,6 +147,25 @@ absl::StatusOr<FarmJudgement> FarmJudge::Run(const std::function<bool()>& stop) 
     question.put_back = std::move(first.losing);
   }
   return AwaitJudgement(context_, *server, std::move(question), packages, stop);
+}
+
+absl::StatusOr<FarmJudgement> FarmJudge::JudgeBranches(const std::function<bool()>& stop) {
+  if (stop()) return FarmJudgement{.skipped = "interrupted"};
+  // With what was just said of its kernels; not of its batch, which the session did not compare.
+  HONE_ASSIGN_OR_RETURN(const auto source, Source());
+  WithDefaults known(*source, {});
+  HONE_ASSIGN_OR_RETURN(MadePackage in_turn, Make(known, compiler::BranchRun::kInTurn));
+  HONE_ASSIGN_OR_RETURN(MadePackage beside, Make(known, compiler::BranchRun::kBeside));
+  if (in_turn.cut == beside.cut) {
+    return FarmJudgement{.skipped = "with these schedules none would run side by side"};
+  }
+  HONE_ASSIGN_OR_RETURN(const auto server, ServerConnection::Open(address_));
+  return AwaitJudgement(context_, *server,
+                        {.session = session_.id,
+                         .subject = db::ModelVerdict::Subject::kBranches,
+                         .seconds = Seconds()},
+                        {.by_default = std::move(in_turn.cut), .tuned = std::move(beside.cut)},
+                        stop);
 }
 
 bool DoesNotAnswer(const absl::Status& status) {
@@ -188,12 +222,17 @@ absl::StatusOr<FarmJudgement> AwaitJudgement(CommandContext& context, ServerConn
   }
 }
 
-FarmJudgement JudgeOnServer(CommandContext& context, const ServerAddress& address,
-                            const proto::SessionSpec& spec, const proto::SessionInfo& session,
-                            const std::function<bool()>& stop) {
-  auto judgement = FarmJudge(context, address, spec, session).Run(stop);
-  if (!judgement.ok()) return {.skipped = StatusMessage(judgement.status())};
-  return *std::move(judgement);
+FarmJudgements JudgeOnServer(CommandContext& context, const ServerAddress& address,
+                             const proto::SessionSpec& spec, const proto::SessionInfo& session,
+                             const std::function<bool()>& stop) {
+  const auto or_why = [](absl::StatusOr<FarmJudgement> judgement) {
+    if (judgement.ok()) return *std::move(judgement);
+    return FarmJudgement{.skipped = StatusMessage(judgement.status())};
+  };
+  FarmJudge judge(context, address, spec, session);
+  FarmJudgements judgements{.schedules = or_why(judge.JudgeSchedules(stop))};
+  if (judge.HasBranches()) judgements.branches = or_why(judge.JudgeBranches(stop));
+  return judgements;
 }
 
 }  // namespace hone::client

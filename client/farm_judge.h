@@ -21,6 +21,12 @@ struct FarmJudgement {
   std::vector<Hash128> losing;
 };
 
+/// What a farm says of a model.
+struct FarmJudgements {
+  FarmJudgement schedules;                ///< default against tuned
+  std::optional<FarmJudgement> branches;  ///< in turn against side by side; none: it has none
+};
+
 /// Packages of one model, without their constants.
 struct JudgedPackages {
   std::string by_default, tuned;
@@ -38,10 +44,12 @@ absl::StatusOr<FarmJudgement> AwaitJudgement(CommandContext& context, ServerConn
 /// After a session has finished: compiles the model with default schedules and with those that the
 /// server knows, leaves both packages there without their constants, and waits until a device of
 /// the session's class has run them in turns. Kernels that lose there are put back, and the verdict
-/// is of the model without them, unless that is slower. A failure does not fail the tuning;
-/// `skipped` says why there is no verdict. `stop` is polled, and true ends the wait.
-FarmJudgement JudgeOnServer(CommandContext& context, const ServerAddress& address,
-                            const proto::SessionSpec& spec, const proto::SessionInfo& session,
-                            const std::function<bool()>& stop);
+/// is of the model without them, unless that is slower. Then the same for its branches, in turn and
+/// side by side, both with the schedules that everybody who compiles the model gets. A failure does
+/// not fail the tuning; `skipped` says why there is no verdict. `stop` is polled, and true ends the
+/// wait.
+FarmJudgements JudgeOnServer(CommandContext& context, const ServerAddress& address,
+                             const proto::SessionSpec& spec, const proto::SessionInfo& session,
+                             const std::function<bool()>& stop);
 
 }  // namespace hone::client

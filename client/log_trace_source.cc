@@ -184,13 +184,28 @@ absl::Status LogTraceSource::SetThreads(const db::RankedRecord& record, LogAnswe
   return absl::OkStatus();
 }
 
-absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
-                                               const std::string& hash, const ir::Target& target) {
+absl::StatusOr<db::RecordKey> LogTraceSource::KeyOf(const ir::Workload& workload,
+                                                    const std::string& hash,
+                                                    const ir::Target& target) const {
   const auto key_hash = Hash128::FromHex(hash);
   if (!key_hash) return absl::InternalError("a workload hash of another form");
-  const std::string narrowed = ir::NarrowedTo(target, workload).text;
-  const db::RecordKey key = {*key_hash, narrowed, terms_.device_class, terms_.accuracy,
-                             ir::VersionsOf(target.text).measurement_policy};
+  return db::RecordKey{*key_hash, ir::NarrowedTo(target, workload).text, terms_.device_class,
+                       terms_.accuracy, ir::VersionsOf(target.text).measurement_policy};
+}
+
+absl::StatusOr<bool> LogTraceSource::HasExact(const ir::Workload& workload, const std::string& hash,
+                                              const ir::Target& target) {
+  if (!HasRecords()) return false;
+  HONE_ASSIGN_OR_RETURN(const db::RecordKey key, KeyOf(workload, hash, target));
+  HONE_RETURN_IF_ERROR(BeginLookUps());
+  const auto best = log_->BestRecord({.key = key, .builder_version = BuilderVersionText()});
+  if (!best.ok()) return LogError(best.status());
+  return best->has_value();
+}
+
+absl::StatusOr<LogAnswer> LogTraceSource::Look(const ir::Workload& workload,
+                                               const std::string& hash, const ir::Target& target) {
+  HONE_ASSIGN_OR_RETURN(const db::RecordKey key, KeyOf(workload, hash, target));
   std::string text = ir::ToText(workload);
   HONE_RETURN_IF_ERROR(BeginLookUps());
   if (server_ != nullptr) {

@@ -53,6 +53,11 @@ class LogTraceSource final : public compiler::TraceSource {
   absl::StatusOr<double> FindNs(const ir::Workload& workload, const std::string& hash,
                                 const ir::Target& target) override;
 
+  /// Not of a server, which would be asked for every Workload of before.
+  bool HasRecords() const override { return server_ == nullptr; }
+  absl::StatusOr<bool> HasExact(const ir::Workload& workload, const std::string& hash,
+                                const ir::Target& target) override;
+
   /// What `hone tune` measured of the model's batch, if it did.
   absl::StatusOr<compiler::KnownBatch> FindBatch(const std::vector<compiler::ModelKernel>& together,
                                                  const ir::Target& target) override;
@@ -79,6 +84,8 @@ class LogTraceSource final : public compiler::TraceSource {
   LogTraceSource(std::unique_ptr<db::Database> log, std::string name, LogTerms terms);
 
   absl::Status BeginLookUps();
+  absl::StatusOr<db::RecordKey> KeyOf(const ir::Workload& workload, const std::string& hash,
+                                      const ir::Target& target) const;
   /// The verdict on how the model that has these kernels runs, if there is one.
   absl::StatusOr<std::optional<db::ModelVerdict>> WayOf(
       const std::vector<compiler::ModelKernel>& kernels, const ir::Target& target,

@@ -260,7 +260,10 @@ absl::StatusOr<LoadedModel> LoadModel(const CommandContext& context, const std::
     HONE_ASSIGN_OR_RETURN(compiler::CompiledModel model,
                           CompileGraph(arguments, choice, std::move(graph), context.environment));
     if (choice.HasLog() && NumAnswered(model.report) > 0) loaded.log = choice.path;
-    if (!context.json()) context.err << ChosenLogText(choice, model.report);
+    if (!context.json()) {
+      context.err << ChosenLogText(choice, model.report)
+                  << StaleAttentionText(model.report.stale_attention, model.report.kernels.size());
+    }
     auto serialised = runtime::SerializePackage(model.package);
     if (!serialised.ok()) return CompileError(ToAbsl(serialised.status()));
     bytes = *std::move(serialised);

@@ -10,6 +10,7 @@
 #include "client/model_loader.h"
 #include "client/model_options.h"
 #include "compiler/extract_kernels.h"
+#include "compiler/split_attention.h"
 #include "ir/target.h"
 
 namespace hone::client {
@@ -69,34 +70,43 @@ absl::Status RunQuery(CommandContext& context) {
   }
   measure::BuilderClient builder(LocalBuilder(context.arguments, context.environment),
                                  *context.environment.clock);
-  const auto kernels =
-      compiler::ExtractKernels(std::move(graph), target.text, builder, ReadBatch(arguments),
-                               ReadCascades(arguments), log.get());
-  if (!kernels.ok()) return CompileError(kernels.status());
+  const auto steps =
+      compiler::ExtractSteps(std::move(graph), target.text, builder, ReadBatch(arguments),
+                             ReadCascades(arguments), log.get());
+  if (!steps.ok()) return CompileError(steps.status());
 
-  if (log) log->BeginModel(*kernels);
+  if (log) log->BeginModel(steps->kernels);
   if (!context.json()) {
     context.out << fmt::format(kRow, "WORKLOAD", "USES", "RUNG", "TIME", "KERNEL");
   }
   ordered_json objects = ordered_json::array();
   std::map<std::string, int> rungs;
   int known = 0;  // by records or by verdicts
-  for (const compiler::ModelKernel& kernel : *kernels) {
-    if (kernel.count == 0) continue;
+  std::vector<compiler::FoundTrace> found;
+  for (const compiler::ModelKernel& kernel : steps->kernels) {
     LogAnswer answer{.found = {.rung = "default"}, .why = "there is no log"};
-    if (log) {
+    if (log && kernel.count > 0) {
       HONE_ASSIGN_OR_RETURN(answer, log->Look(kernel.workload, kernel.hash, target));
     }
+    found.push_back(answer.found);
+    if (kernel.count == 0) continue;
     ++rungs[answer.found.rung];
     known += answer.median_ns > 0 || answer.found.judged ? 1 : 0;
     objects.push_back(KernelJson(kernel, answer));
     if (!log) answer.why.clear();  // the end says it once
     if (!context.json()) context.out << KernelText(kernel, answer);
   }
-  context.json_result =
-      JsonText(ordered_json({{"target", target.text}, {"rungs", rungs}, {"kernels", objects}}));
+  int stale = 0;
+  if (log) {
+    HONE_ASSIGN_OR_RETURN(stale, compiler::CountStaleAttention(*steps, target, found, *log));
+  }
+  context.json_result = JsonText(ordered_json({{"target", target.text},
+                                               {"rungs", rungs},
+                                               {"stale_attention", stale},
+                                               {"kernels", objects}}));
   if (!context.json()) {
     for (const auto& [rung, count] : rungs) context.out << fmt::format("{} {}\n", count, rung);
+    context.err << StaleAttentionText(stale, objects.size());
     if (known == 0) context.err << NothingKnownText(arguments, choice, arguments.Text("MODEL"));
   }
   return absl::OkStatus();

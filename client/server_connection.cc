@@ -376,6 +376,7 @@ absl::StatusOr<ServerConnection::ModelAnswer> GrpcConnection::JudgeModel(
   request.set_session(proto::IdBytes(question.session));
   request.set_default_package(question.default_package);
   request.set_tuned_package(question.tuned_package);
+  request.set_subject(question.subject == db::ModelVerdict::Subject::kBranches ? 1 : 0);
   for (const Hash128& hash : question.tuned) request.add_tuned(proto::IdBytes(hash));
   request.set_seconds(question.seconds);
   request.set_may_put_back(question.may_put_back);

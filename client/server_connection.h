@@ -69,6 +69,8 @@ class ServerConnection {
   struct ModelQuestion {
     Hash128 session;  ///< that has finished
     std::string default_package, tuned_package;
+    /// kTuning, or kBranches: the packages differ in how branches run alone, in turn in the first.
+    db::ModelVerdict::Subject subject = db::ModelVerdict::Subject::kTuning;
     std::vector<Hash128> tuned;  ///< Workloads whose schedules differ between them
     double seconds = 1;          ///< of one comparison
     bool may_put_back = false;   ///< ModelAnswer::losing may be the answer

@@ -83,6 +83,19 @@ std::vector<double> ProbedBounds(ServerConnection& server, const proto::SessionS
   return bounds;
 }
 
+/// What was found of a model's branches, as a tuning on this machine says it.
+std::string BranchesText(const std::optional<FarmJudgement>& branches) {
+  if (!branches) return "";
+  return (branches->verdict ? WayLine(*branches->verdict)
+                            : "branches: not compared: " + branches->skipped) +
+         "\n";
+}
+ordered_json BranchesJson(const std::optional<FarmJudgement>& branches) {
+  if (!branches) return nullptr;
+  if (branches->verdict) return WayJson(*branches->verdict);
+  return {{"skipped", branches->skipped}};
+}
+
 class ServerTuning {
  public:
   explicit ServerTuning(CommandContext& context)
@@ -92,9 +105,9 @@ class ServerTuning {
  private:
   absl::StatusOr<proto::SessionSpec> MakeSpec();
   absl::Status Report(const ServerProgress& progress, const proto::SessionSpec& spec,
-                      const FarmJudgement& judgement);
+                      const FarmJudgements& judgements);
   void Print(const ServerProgress& progress, const proto::SessionSpec& spec,
-             const FarmJudgement& judgement);
+             const FarmJudgements& judgements);
   void Announce(const proto::SessionSpec& spec, const TuneBudget& budget, const std::string& server,
                 const ServerConnection::Started& started) const;
   void Journal(const std::string& line);
@@ -139,11 +152,13 @@ absl::StatusOr<proto::SessionSpec> ServerTuning::MakeSpec() {
 }
 
 void ServerTuning::Print(const ServerProgress& progress, const proto::SessionSpec& spec,
-                         const FarmJudgement& judgement) {
+                         const FarmJudgements& judgements) {
   const proto::SessionInfo& info = progress.info();
+  const FarmJudgement& judgement = judgements.schedules;
   context_.out << (judgement.verdict ? VerdictLine(*judgement.verdict)
                                      : "model: no verdict, " + judgement.skipped)
-               << "\n";
+               << "\n"
+               << BranchesText(judgements.branches);
   for (const ServerProgress::Task& task : progress.tasks()) {
     if (!judgement.verdict) break;
     const std::vector<Hash128>& put_back = judgement.verdict->put_back;
@@ -167,8 +182,9 @@ void ServerTuning::Print(const ServerProgress& progress, const proto::SessionSpe
 }
 
 absl::Status ServerTuning::Report(const ServerProgress& progress, const proto::SessionSpec& spec,
-                                  const FarmJudgement& judgement) {
+                                  const FarmJudgements& judgements) {
   const proto::SessionInfo& info = progress.info();
+  const FarmJudgement& judgement = judgements.schedules;
   const std::string id = info.id.ToHex();
   if (context_.json()) {
     auto tasks = ordered_json::array();
@@ -188,6 +204,7 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const proto::S
     ordered_json model = {{"verdict", nullptr}};
     if (judgement.verdict) model = VerdictJson(*judgement.verdict);
     model["skipped"] = judgement.verdict ? ordered_json() : ordered_json(judgement.skipped);
+    model["branches"] = BranchesJson(judgements.branches);
     const ordered_json object = {{"model", std::move(model)},
                                  {"server", context_.arguments.Text("server")},
                                  {"session", id},
@@ -199,7 +216,7 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const proto::S
                                  {"tasks", std::move(tasks)}};
     context_.json_result = JsonText(object);
   } else {
-    Print(progress, spec, judgement);
+    Print(progress, spec, judgements);
   }
   switch (info.state) {
     case db::SessionState::kFinished: return absl::OkStatus();
@@ -273,12 +290,12 @@ absl::Status ServerTuning::Run() {
   HONE_RETURN_IF_ERROR(watched);
   progress.SetBounds(ProbedBounds(*server, spec, progress.info().device_class));
   Journal("ended " + std::to_string(static_cast<int>(progress.info().state)));
-  FarmJudgement judgement{.skipped = kNotAsked};
+  FarmJudgements judgements{.schedules = {.skipped = kNotAsked}};
   if (arguments.Flag("judge") && progress.info().state == db::SessionState::kFinished) {
-    judgement =
+    judgements =
         JudgeOnServer(context_, address, spec, progress.info(), [] { return g_detach.load(); });
   }
-  return Report(progress, spec, judgement);
+  return Report(progress, spec, judgements);
 }
 
 }  // namespace

@@ -174,6 +174,14 @@ std::string ChosenLogText(const TraceChoice& choice, const compiler::CompileRepo
       answered > 0 ? "--no-log compiles the defaults" : "all have default schedules");
 }
 
+std::string StaleAttentionText(int stale, size_t kernels) {
+  if (stale == 0) return "";
+  return fmt::format(
+      "the log has records of attention in two kernels, which this version computes in one ({} of "
+      "{} kernels); `hone tune` finds schedules for it\n",
+      stale, kernels);
+}
+
 std::string NothingKnownText(const Arguments& arguments, const TraceChoice& choice,
                              const compiler::CompileReport& report) {
   if (report.kernels.empty() || NumAnswered(report) + NumJudged(report) > 0) return "";

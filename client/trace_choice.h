@@ -47,6 +47,10 @@ int NumAnswered(const compiler::CompileReport& report);
 /// if there is one; else empty.
 std::string ChosenLogText(const TraceChoice& choice, const compiler::CompileReport& report);
 
+/// That the log knows so many of the model's kernels, attention in one, only as the two that they
+/// were, and what to do; empty for 0.
+std::string StaleAttentionText(int stale, size_t kernels);
+
 /// Where a log was read or looked for and knows nothing of the model: that, and the `hone tune`
 /// line that changes it.
 std::string NothingKnownText(const Arguments& arguments, const TraceChoice& choice,

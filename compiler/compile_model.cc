@@ -9,6 +9,7 @@
 #include "compiler/kernel_evaluator.h"
 #include "compiler/model_steps.h"
 #include "compiler/plan_assembly.h"
+#include "compiler/split_attention.h"
 #include "compiler/thread_choice.h"
 #include "ir/narrow_target.h"
 #include "ir/target.h"
@@ -155,6 +156,8 @@ absl::StatusOr<CompiledModel> CompileModel(graph::Graph graph, const CompileOpti
                         ChooseBranches(steps, target, options.branches, traces));
   HONE_ASSIGN_OR_RETURN(const std::vector<FoundTrace> found,
                         LookUpTraces(steps.kernels, target, traces));
+  HONE_ASSIGN_OR_RETURN(model.report.stale_attention,
+                        CountStaleAttention(steps, target, found, traces));
   HONE_ASSIGN_OR_RETURN(BuiltKernels built, BuildKernels(steps.kernels, found, target, builder));
 
   // Memory, plan, and what the kernels' constants become.

@@ -73,6 +73,9 @@ struct CompileReport {
   int forks = 0;                      ///< of those, how many run so
   std::string branches_why;           ///< one line; empty: there is nothing to choose
   bool branches_judged = false;       ///< the source of the schedules said so
+  /// Kernels of attention that the log knows only as the two that they were; see
+  /// CountStaleAttention.
+  int stale_attention = 0;
   int num_aliases = 0;  ///< values that are parts of others' memory: no step, no bytes
   int64_t constant_bytes = 0;
   int64_t code_bytes = 0;

@@ -63,16 +63,22 @@ absl::StatusOr<ModelWays> ExtractWays(graph::Graph graph, const std::string& tar
   return ways;
 }
 
+absl::StatusOr<ModelSteps> ExtractSteps(graph::Graph graph, const std::string& target,
+                                        measure::BuilderClient& builder, BatchRun batch,
+                                        CascadeRun cascades, TraceSource* known) {
+  DefaultTraceSource nothing;
+  HONE_ASSIGN_OR_RETURN(Compiled compiled, RunPasses(std::move(graph), target, builder));
+  return MakeSteps(std::move(compiled.graph), compiled.target, batch, cascades,
+                   known != nullptr ? *known : nothing);
+}
+
 absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph,
                                                         const std::string& target,
                                                         measure::BuilderClient& builder,
                                                         BatchRun batch, CascadeRun cascades,
                                                         TraceSource* known) {
-  DefaultTraceSource nothing;
-  HONE_ASSIGN_OR_RETURN(Compiled compiled, RunPasses(std::move(graph), target, builder));
   HONE_ASSIGN_OR_RETURN(ModelSteps steps,
-                        MakeSteps(std::move(compiled.graph), compiled.target, batch, cascades,
-                                  known != nullptr ? *known : nothing));
+                        ExtractSteps(std::move(graph), target, builder, batch, cascades, known));
   return std::move(steps.kernels);
 }
 

@@ -27,6 +27,12 @@ absl::StatusOr<ModelWays> ExtractWays(graph::Graph graph, const std::string& tar
                                       measure::BuilderClient& builder, BatchRun batch,
                                       CascadeRun cascades, TraceSource& traces);
 
+/// Its steps as CompileModel would make them; `known` null: nothing is known. Errors as
+/// ExtractWays'.
+absl::StatusOr<ModelSteps> ExtractSteps(graph::Graph graph, const std::string& target,
+                                        measure::BuilderClient& builder, BatchRun batch,
+                                        CascadeRun cascades, TraceSource* known);
+
 /// The distinct Workloads of its steps, with how often each occurs; `known` null: nothing is known.
 absl::StatusOr<std::vector<ModelKernel>> ExtractKernels(graph::Graph graph,
                                                         const std::string& target,

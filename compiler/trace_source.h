@@ -105,9 +105,17 @@ class TraceSource {
   /// The best time that was measured of a run of the Workload on just this target, ns; 0: none.
   /// Errors as Find's.
   virtual absl::StatusOr<double> FindNs(const ir::Workload& /*workload*/,
-                                        const std::string& /*hash*/,
-                                        const ir::Target& /*target*/) {
+                                        const std::string& /*hash*/, const ir::Target& /*target*/) {
     return 0;
+  }
+
+  /// Whether HasExact looks anything up.
+  virtual bool HasRecords() const { return false; }
+  /// Whether there is a record of just this Workload and target, also one that does not replay.
+  /// Errors as Find's.
+  virtual absl::StatusOr<bool> HasExact(const ir::Workload& /*workload*/,
+                                        const std::string& /*hash*/, const ir::Target& /*target*/) {
+    return false;
   }
 
   /// All kernels of a model were looked up: what was held for one state of a log (a read

@@ -5,12 +5,10 @@
 #include <set>
 #include <utility>
 
-#include "fmt/format.h"
-
 #include "base/status.h"
 #include "graph/group_limits.h"
-#include "graph/group_workload.h"
 #include "graph/node_profile.h"
+#include "graph/unchecked_lookups.h"
 
 namespace hone::graph {
 namespace {
@@ -31,8 +29,10 @@ struct Draft {
 
 class Grouper {
  public:
-  Grouper(const Graph& graph, const ir::Target& target)
+  /// The nodes of each pair in `apart` are in different groups.
+  Grouper(const Graph& graph, const ir::Target& target, std::vector<NodePair> apart)
       : graph_(graph),
+        apart_(std::move(apart)),
         limits_(LimitsOfKinds().Of(target).Of(target)),
         readers_(graph.Readers()),
         draft_of_(graph.nodes.size(), -1) {
@@ -109,6 +109,7 @@ class Grouper {
   bool MayJoin(NodeId n, NodeId producer) const {
     const int d = draft_of_[producer];
     const NodeProfile& profile = profiles_[n];
+    if (MustStayApart(drafts_[d].nodes, {n})) return false;
     if (drafts_[d].closed || IsLong(drafts_[d], profile.instructions, 1)) return false;
     if (profile.role == NodeRole::kRowWise && !RowsFit(profile, drafts_[d])) return false;
     // A relabelling of a value that others read too is cheaper in its reader than stored a second
@@ -142,6 +143,13 @@ class Grouper {
       }
     }
     return Producer(node.inputs[1]) != producer && !MakesCycle(d, n);
+  }
+
+  bool MustStayApart(const std::set<NodeId>& one, const std::set<NodeId>& other) const {
+    return std::ranges::any_of(apart_, [&](const NodePair& pair) {
+      return (one.contains(pair.first) && other.contains(pair.second)) ||
+             (one.contains(pair.second) && other.contains(pair.first));
+    });
   }
 
   // Whether more of this would make a group that takes seconds to build: its code is unrolled.
@@ -181,7 +189,8 @@ class Grouper {
   bool MayTake(NodeId n, const OperandRead& read, int from, int d) const {
     const Draft& draft = drafts_[from];
     if (draft.anchor >= 0 || draft.closed ||
-        IsLong(drafts_[d], draft.instructions, draft.nodes.size()))
+        IsLong(drafts_[d], draft.instructions, draft.nodes.size()) ||
+        MustStayApart(draft.nodes, drafts_[d].nodes))
       return false;
     for (NodeId node : draft.nodes) {
       if (profiles_[n].role == NodeRole::kContraction && IsNarrowing(node)) return false;
@@ -301,6 +310,7 @@ class Grouper {
         expensive = expensive || profiles_[node].expensive;
       }
       if (!once && IsDear(flops, expensive)) continue;
+      if (MustStayApart({chain.begin(), chain.end()}, drafts_[to].nodes)) continue;
       for (NodeId node : chain) {
         drafts_[draft_of_[node]].nodes.erase(node);
         drafts_[to].nodes.insert(node);
@@ -431,6 +441,7 @@ class Grouper {
   }
 
   const Graph& graph_;
+  const std::vector<NodePair> apart_;
   const GroupLimits limits_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<bool> is_output_;
@@ -439,44 +450,16 @@ class Grouper {
   std::vector<int> draft_of_;
 };
 
-const char* KindText(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::kKernel: return "kernel";
-    case GroupKind::kAlias: return "alias";
-    case GroupKind::kConcat: return "concat";
-    case GroupKind::kExtern: return "extern";
-  }
-  return "";
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<Group>> GroupNodes(const Graph& graph, const ir::Target& target) {
-  return Grouper(graph, target).Run();
-}
-
-std::string ToText(const Graph& graph, const std::vector<Group>& groups) {
-  std::string text;
-  const std::vector<std::vector<NodeId>> readers = graph.Readers();
-  for (size_t g = 0; g < groups.size(); ++g) {
-    const Group& group = groups[g];
-    text += fmt::format("group {} {}", g, KindText(group.kind));
-    if (group.anchor >= 0) text += fmt::format(" anchor {}", graph.nodes[group.anchor].op);
-    text += ":";
-    for (size_t k = 0; k < group.nodes.size(); ++k) {
-      const Node& node = graph.nodes[group.nodes[k]];
-      text += k == 0 ? " " : ", ";
-      text += node.op;
-      for (const char* name : {"fn", "kind"}) {
-        const auto found = node.attributes.find(name);
-        if (found == node.attributes.end()) continue;
-        if (const auto* value = std::get_if<std::string>(&found->second)) text += "." + *value;
-      }
-    }
-    const std::vector<ValueId> outputs = GroupOutputs(graph, readers, group.nodes);
-    text += fmt::format(" -> %{}\n", fmt::join(outputs, ", %"));
+  std::vector<NodePair> apart;
+  while (true) {
+    HONE_ASSIGN_OR_RETURN(std::vector<Group> groups, Grouper(graph, target, apart).Run());
+    HONE_ASSIGN_OR_RETURN(const std::vector<NodePair> unchecked, UncheckedLookUps(graph, groups));
+    if (unchecked.empty()) return groups;
+    apart.insert(apart.end(), unchecked.begin(), unchecked.end());
   }
-  return text;
 }
 
 }  // namespace hone::graph

@@ -74,12 +74,14 @@ class Finder {
  public:
   explicit Finder(const Workload& workload) : workload_(workload) {}
 
-  std::vector<CheckedIndex> Find() {
+  /// Also whether there are others.
+  std::vector<CheckedIndex> Find(bool* unchecked) {
     for (size_t s = 0; s < workload_.stages.size(); ++s) {
       if (workload_.stages[s].scan >= 0) continue;
       stage_ = static_cast<int>(s);
       for (const Expr& body : workload_.stages[s].body) Walk(body, nullptr);
     }
+    *unchecked = unchecked_;
     return std::move(found_);
   }
 
@@ -103,11 +105,13 @@ class Finder {
     if (!drawn) return;
     CheckedIndex check{.stage = stage_, .extent = drawn->extent, .direct = IsElement(drawn->raw)};
     check.value = FromInputs(workload_, drawn->value, kMaxDepth);
+    unchecked_ = unchecked_ || check.value == nullptr;
     if (check.value == nullptr) return;
     check.tensor = FirstInput(workload_, check.value);
     if (check.tensor < 0) return;
     if (condition != nullptr) {
       check.condition = FromInputs(workload_, condition, kMaxDepth);
+      unchecked_ = unchecked_ || check.condition == nullptr;
       if (check.condition == nullptr) return;
     }
     check.direct = check.direct && Equal(check.value, drawn->value);
@@ -123,6 +127,7 @@ class Finder {
   const Workload& workload_;
   int stage_ = -1;
   std::vector<CheckedIndex> found_;
+  bool unchecked_ = false;
 };
 
 }  // namespace
@@ -133,7 +138,14 @@ Expr CheckedIndexOf(const Expr& raw, int64_t extent) {
 }
 
 std::vector<CheckedIndex> CheckedIndices(const Workload& workload) {
-  return Finder(workload).Find();
+  bool unchecked = false;
+  return Finder(workload).Find(&unchecked);
+}
+
+bool HasUncheckedIndex(const Workload& workload) {
+  bool unchecked = false;
+  Finder(workload).Find(&unchecked);
+  return unchecked;
 }
 
 }  // namespace hone::ir

@@ -28,4 +28,8 @@ struct CheckedIndex {
 /// constants and element-wise Stages; each value once.
 std::vector<CheckedIndex> CheckedIndices(const Workload& workload);
 
+/// Whether a Stage draws an index inside that is none of these: what it is computed by reduces, or
+/// is a longer way. Nobody would say that it is out of range.
+bool HasUncheckedIndex(const Workload& workload);
+
 }  // namespace hone::ir

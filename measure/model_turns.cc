@@ -23,11 +23,17 @@ constexpr int64_t kTurnNs = 1'000'000;
 class TurnModel {
  public:
   static Result<std::unique_ptr<TurnModel>> Make(const std::string& cut, const ModelJob& job,
-                                                 const std::shared_ptr<runtime::ThreadPool>& pool,
                                                  const MonotonicClock& clock, TimedBy timed);
 
+  bool HasForks() const { return !package_.executable->plan().forks.empty(); }
+  enum class Times : uint8_t { kKernels, kWhole };
   /// Finds how many runs a turn takes.
-  Status Begin() {
+  Status Begin(const std::shared_ptr<runtime::ThreadPool>& pool, Times times) {
+    runtime::RunOptions options;
+    options.pool = pool;
+    options.fixed_shares = true;
+    if (times == Times::kKernels) options.profile_clock = &clock_;
+    HONE_ASSIGN_OR_RETURN(context_, runtime::Context::Create(package_.executable, options));
     HONE_ASSIGN_OR_RETURN(const int64_t once_ns, Mean(2, nullptr));
     const auto runs =
         static_cast<int>(std::min<int64_t>(kTurnNs / std::max<int64_t>(once_ns, 1), kMostRuns));
@@ -114,17 +120,10 @@ Status TurnModel::MakeTensors(uint64_t seed) {
 }
 
 Result<std::unique_ptr<TurnModel>> TurnModel::Make(const std::string& cut, const ModelJob& job,
-                                                   const std::shared_ptr<runtime::ThreadPool>& pool,
                                                    const MonotonicClock& clock, TimedBy timed) {
   HONE_ASSIGN_OR_RETURN(SeededPackage package, SeededPackage::Make(cut, job.seed));
   std::unique_ptr<TurnModel> model(new TurnModel(std::move(package), clock, timed));
   HONE_RETURN_IF_ERROR(model->MakeTensors(job.seed));
-  runtime::RunOptions options;
-  options.pool = pool;
-  options.fixed_shares = true;
-  options.profile_clock = &clock;
-  HONE_ASSIGN_OR_RETURN(model->context_,
-                        runtime::Context::Create(model->package_.executable, options));
   return model;
 }
 
@@ -135,10 +134,14 @@ Result<std::vector<ModelTimes>> RunModelsInTurns(const ModelJob& job,
                                                  const MonotonicClock& clock, TimedBy timed) {
   std::vector<std::unique_ptr<TurnModel>> models;
   for (const std::string& cut : job.packages) {
-    HONE_ASSIGN_OR_RETURN(std::unique_ptr<TurnModel> model,
-                          TurnModel::Make(cut, job, pool, clock, timed));
-    HONE_RETURN_IF_ERROR(model->Begin());
-    models.push_back(std::move(model));
+    HONE_ASSIGN_OR_RETURN(models.emplace_back(), TurnModel::Make(cut, job, clock, timed));
+  }
+  // Branches whose steps are timed run in turn.
+  const bool forks =
+      std::ranges::any_of(models, [](const auto& model) { return model->HasForks(); });
+  for (const auto& model : models) {
+    HONE_RETURN_IF_ERROR(
+        model->Begin(pool, forks ? TurnModel::Times::kWhole : TurnModel::Times::kKernels));
   }
   std::vector<TurnModel*> order;
   for (const auto& model : models) order.push_back(model.get());

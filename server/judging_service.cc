@@ -35,6 +35,20 @@ absl::StatusOr<ModelJudgements::Part> FromWire(const v1::PutPackageRequest& wire
   return part;
 }
 
+/// Numbers of JudgeModelRequest.subject; do not renumber.
+constexpr int kSchedules = 0, kBranches = 1;
+
+absl::StatusOr<db::ModelVerdict::Subject> SubjectOf(const v1::JudgeModelRequest& wire) {
+  using Subject = db::ModelVerdict::Subject;
+  HONE_RETURN_IF_ERROR(proto::InRange(wire.subject(), kSchedules, kBranches, "subject"));
+  if (wire.subject() == kSchedules) return Subject::kTuning;
+  if (wire.tuned_size() > 0 || wire.may_put_back() || !wire.mended_package().empty()) {
+    return absl::InvalidArgumentError(
+        "subject: nothing is tuned or put back where branches are compared");
+  }
+  return Subject::kBranches;
+}
+
 template <typename List>
 absl::StatusOr<std::vector<Hash128>> WorkloadsOf(const List& wire, const char* field) {
   HONE_RETURN_IF_ERROR(
@@ -63,7 +77,10 @@ absl::StatusOr<ModelJudgements::Question> FromWire(const v1::JudgeModelRequest& 
   if (question.tuned_package == question.default_package) {
     return absl::InvalidArgumentError("tuned_package: the same as the default one");
   }
-  HONE_ASSIGN_OR_RETURN(question.tuned, WorkloadsOf(wire.tuned(), "tuned"));
+  HONE_ASSIGN_OR_RETURN(question.subject, SubjectOf(wire));
+  if (question.subject == db::ModelVerdict::Subject::kTuning) {
+    HONE_ASSIGN_OR_RETURN(question.tuned, WorkloadsOf(wire.tuned(), "tuned"));
+  }
   if (!wire.mended_package().empty()) {
     HONE_ASSIGN_OR_RETURN(
         question.mended_package,

@@ -133,6 +133,7 @@ absl::StatusOr<ModelJudgements::Judgement> ModelJudgements::Prepare(const Questi
   judgement.verdict.device_class = asked.row.device_class;
   judgement.verdict.accuracy = asked.spec.accuracy;
   judgement.verdict.measurement_policy = ir::VersionsOf(asked.spec.target).measurement_policy;
+  judgement.verdict.subject = question.subject;
   judgement.verdict.tuned = question.tuned;
   judgement.verdict.session = question.session;
   judgement.answer.reason = fmt::format("waits for a device of class {}", asked.row.device_class);
@@ -184,6 +185,7 @@ absl::StatusOr<std::optional<ModelJudgements::Answer>> ModelJudgements::Known(
   Judgement& known = found->second;
   if (!question.owner.empty() && question.owner != known.owner) return std::nullopt;
   if (known.question.Packages() == question.Packages() &&
+      known.question.subject == question.subject &&
       known.question.may_put_back == question.may_put_back) {
     known.asked_ns = now_ns;
     return known.answer;
@@ -273,12 +275,17 @@ bool ModelJudgements::Take(const proto::WorkResult& result, Judgement& judgement
     answer.reason = one.message;
     if (one.outcome != measure::Outcome::kOk) return false;
   }
+  const bool branches = judgement.question.subject == db::ModelVerdict::Subject::kBranches;
+  const auto timed = [](const proto::ComparedResult& one) { return !one.kernels.empty(); };
+  if (branches && std::ranges::any_of(result.compared, timed)) {
+    answer.reason = "its worker is older, and runs branches in turn while it times kernels";
+    return false;
+  }
   if (result.noisy) {
     answer.reason = fmt::format(
-        "other programs disturbed it ({:.3f} ms by default, {:.3f} ms tuned), so it decides "
-        "nothing",
-        MedianOf(result.compared[0].samples_ns) * 1e-6,
-        MedianOf(result.compared[1].samples_ns) * 1e-6);
+        "other programs disturbed it ({:.3f} ms {}, {:.3f} ms {}), so it decides nothing",
+        MedianOf(result.compared[0].samples_ns) * 1e-6, branches ? "in turn" : "by default",
+        MedianOf(result.compared[1].samples_ns) * 1e-6, branches ? "side by side" : "tuned");
     return false;
   }
   for (size_t i = 0; i < result.compared.size(); ++i) {

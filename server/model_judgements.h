@@ -43,6 +43,8 @@ class ModelJudgements {
     Hash128 session;
     std::string owner;  ///< whose session it must be; empty: anybody's
     std::string default_package, tuned_package;
+    /// kTuning, or kBranches: the first package in turn, the second side by side, nothing tuned.
+    db::ModelVerdict::Subject subject = db::ModelVerdict::Subject::kTuning;
     std::vector<Hash128> tuned;
     double seconds = 1;
     bool may_put_back = false;      ///< Answer::losing may be the answer

@@ -11,9 +11,15 @@ using nlohmann::json;
 
 void LoggedNetwork::SetUp() {
   ASSERT_EQ(RunHone({"zoo", "mlp", "-o", model_}).exit_code, 0);
-  const json inspected = Parse(RunHone({"inspect", model_, "--json", "--target", kTarget}));
-  hash_ = inspected["kernels"][0]["workload"].get<std::string>();
-  const std::string text = RunHone({"inspect", model_, "--kernel", hash_, "--target", kTarget}).out;
+  ASSERT_NO_FATAL_FAILURE(TakeKernel(model_, 0));
+  Append(trace_, 5000);
+}
+
+void LoggedNetwork::TakeKernel(const std::string& model, size_t kernel) {
+  const json inspected = Parse(RunHone({"inspect", model, "--json", "--target", kTarget}));
+  ASSERT_GT(inspected["kernels"].size(), kernel) << inspected;
+  hash_ = inspected["kernels"][kernel]["workload"].get<std::string>();
+  const std::string text = RunHone({"inspect", model, "--kernel", hash_, "--target", kTarget}).out;
   const size_t begin = text.find("workload 1\n"), trace = text.find("\ntrace\n");
   ASSERT_NE(begin, std::string::npos) << text;
   ASSERT_NE(trace, std::string::npos) << text;
@@ -21,7 +27,6 @@ void LoggedNetwork::SetUp() {
   workload_ = text.substr(begin, trace + 1 - begin);
   while (HashBytes(workload_).ToHex() != hash_ && !workload_.empty()) workload_.pop_back();
   ASSERT_FALSE(workload_.empty()) << text;
-  Append(trace_, 5000);
 }
 
 void LoggedNetwork::Append(const std::string& trace, double median_ns, bool noisy) const {

@@ -15,6 +15,8 @@ class LoggedNetwork : public ::testing::Test {
  protected:
   void SetUp() override;
 
+  /// Another kernel, and model, for Append.
+  void TakeKernel(const std::string& model, size_t kernel);
   /// Another record of that kernel.
   void Append(const std::string& trace, double median_ns, bool noisy = false) const;
 

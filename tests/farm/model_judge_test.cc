@@ -1,11 +1,14 @@
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 
+#include "base/core/cpu.h"
+#include "base/file.h"
 #include "client/server_connection.h"
 #include "compiler/compile_model.h"
 #include "graph/onnx_import/import.h"
 #include "measure/seeded_package.h"
 #include "tests/farm/tuned_farm.h"
+#include "tests/graph/onnx_model.h"
 #include "tests/test_paths.h"
 
 // `hone tune --server --judge` with real programs: packages without constants travel to a worker,
@@ -110,6 +113,62 @@ TEST_F(ModelJudgeTest, ADeviceComparesTheWholeModelAndTheVerdictLeads) {
     for (const auto& kernel : nlohmann::json::parse(compiled.out).at("kernels")) {
       EXPECT_EQ(kernel.at("rung"), "default") << kernel;
     }
+  }
+  EXPECT_EQ(worker.Terminate(), 0) << worker.Said();
+  EXPECT_EQ(honed.Terminate(), 0) << honed.Said();
+}
+
+/// Two towers of short products, which meet in longer ones: these have the peak of the memory.
+void WriteTowers(const std::string& path) {
+  graph::OnnxModel model;
+  model.Input("a", {"1", "64"}).Input("b", {"1", "64"}).Input("s", {"1", "2048"}).Output("y");
+  model.Weights("w", {64, 64}).Weights("v", {128, 2048}).Weights("u", {2048, 64});
+  std::vector<std::string> ends;
+  for (const std::string tower : {"a", "b"}) {
+    std::string at = tower;
+    for (int i = 0; i < 8; ++i) {
+      const std::string next = tower + std::to_string(i);
+      model.Node("MatMul", {at, "w"}, {next});
+      model.Node("Softmax", {next}, {next + "s"});
+      at = next + "s";
+    }
+    ends.push_back(at);
+  }
+  graph::SetInt(model.Node("Concat", ends, {"c"}), "axis", 1);
+  model.Node("MatMul", {"c", "v"}, {"d"});
+  model.Node("Add", {"d", "s"}, {"e"});
+  model.Node("MatMul", {"e", "u"}, {"y"});
+  ASSERT_TRUE(WriteFileAtomically(path, model.Bytes()).ok());
+}
+
+TEST_F(ModelJudgeTest, ADeviceComparesBranchesToo) {
+  if (UsableCores() < 2) GTEST_SKIP() << "branches beside each other take two cores";
+  Daemon honed("honed", farm_.HonedArgv(), farm_.Path("honed.log"));
+  Daemon worker("w1", farm_.WorkerArgv("w1"), farm_.Path("w1.log"));
+  honed.Start();
+  worker.Start();
+  const std::string model = farm_.Path("towers.onnx");
+  WriteTowers(model);
+  const std::vector<std::string> on = {model, "--target", "cpu:avx2", "--threads", "2", "--json"};
+  const auto json_of = [&](std::vector<std::string> words) {
+    words.insert(words.begin() + 1, on.begin(), on.end());
+    const Ran ran = RunToEnd(Hone(words));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return nlohmann::json::parse(ran.out);
+  };
+  const nlohmann::json tuned = json_of({"tune", "--trials", "4", "--judge"});
+  const nlohmann::json branches = tuned.at("model").at("branches");
+  ASSERT_TRUE(branches.is_object()) << tuned;
+  const nlohmann::json compiled = json_of({"compile", "-o", farm_.Path("m.hone"), "--device-class",
+                                           tuned.at("device_class").get<std::string>()})
+                                      .at("branches");
+  if (branches.contains("skipped")) {
+    EXPECT_THAT(branches["skipped"].get<std::string>(), HasSubstr("other programs disturbed it"));
+    EXPECT_EQ(compiled.at("judged"), false);
+  } else {
+    EXPECT_EQ(compiled.at("judged"), true) << compiled;
+    EXPECT_EQ(compiled.at("run"), branches.at("run"));
+    EXPECT_EQ(branches.at("run") == "beside", branches.at("ratio_low").get<double>() > 1);
   }
   EXPECT_EQ(worker.Terminate(), 0) << worker.Said();
   EXPECT_EQ(honed.Terminate(), 0) << honed.Said();

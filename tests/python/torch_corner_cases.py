@@ -33,6 +33,13 @@ if not MISSING:
         "index_add": (lambda i: SOME.index_add(0, i, ONES), INDEX, WRONG),
         "index_copy": (lambda i: SOME.index_copy(0, i, ONES), INDEX, WRONG),
         "index": (lambda i: SOME[i], [0, -3], ([0, 3], [0, -4])),
+        # Computed in the kernel that looks up, not by a map of an input alone.
+        "a sum": (lambda i: SOME[:, 0].index_select(0, i.expand(2, 2).sum(0) - i), INDEX, WRONG),
+        "a place": (lambda x: SOME[:, 0][x.argmax(1)], [[1, 0, 0, 0], [0, 0, 2, 0]], ([[0, 0, 0, 1], [0, 1, 0, 0]],)),
+        "a product": (lambda x: SOME[:, :2].t().gather(1, (x @ ONES.t()).long()), [[.5] * 4] * 2,
+                      ([[1.] * 4] * 2,)),
+        "a norm": (lambda x: F.binary_cross_entropy(x.softmax(1) * x.sum(), ONES[:, :2]), [[.5, 0.], [0., .5]],
+                   ([[.5, 0.], [0., 3.]],)),
         "nll_loss": (lambda i: F.nll_loss(SOME[:2, :3], i), [0, 2], WRONG),
         "cross_entropy": (lambda i: F.cross_entropy(SOME[:2, :3], i), [0, -100], WRONG),
         "binary_cross_entropy": (lambda x: F.binary_cross_entropy(x, ONES[0, :2]), [0., 1.],

@@ -300,6 +300,41 @@ TEST_F(ModelJudgementsTest, AKernelThatLosesOnceOrForAClientThatCannotPutItBackS
   EXPECT_THAT(Await(question).payload, HasSubstr(" won "));
 }
 
+TEST_F(ModelJudgementsTest, BranchesAreComparedWithWhatIsTunedAndHaveAVerdictOfTheirOwn) {
+  Connect(proto::WorkerRole::kBoth);
+  Await(Question());
+  ModelJudgements::Question question = Question();
+  question.default_package = Put("another one");
+  question.tuned_package = Put("the same, side by side");
+  question.subject = db::ModelVerdict::Subject::kBranches;
+  question.tuned.clear();
+  default_ns_ = std::vector<int64_t>(20, 1000);
+  tuned_ns_ = {std::vector<int64_t>(20, 800)};
+  const ModelJudgements::Answer answer = Await(question);
+  EXPECT_EQ(answer.reason, "");
+  const std::vector<db::ModelVerdict> stored = Stored();  // the newest first
+  ASSERT_EQ(stored.size(), 2U);
+  EXPECT_EQ(stored[1].subject, db::ModelVerdict::Subject::kTuning);
+  EXPECT_EQ(stored[0].subject, db::ModelVerdict::Subject::kBranches);
+  EXPECT_FALSE(stored[0].keeps_defaults);
+  EXPECT_EQ(stored[0].ratio, 1.25);
+  EXPECT_TRUE(stored[0].tuned.empty());
+  EXPECT_EQ(stored[0].session, kSession);
+  EXPECT_EQ(db::EventOf(stored[0]).payload, answer.payload);
+}
+
+TEST_F(ModelJudgementsTest, BranchesThatRanInTurnWhileKernelsWereTimedDecideNothing) {
+  Connect(proto::WorkerRole::kBoth);
+  kernel_ns_ = {std::vector<int64_t>(20, 100)};
+  ModelJudgements::Question question = Question();
+  question.subject = db::ModelVerdict::Subject::kBranches;
+  question.tuned.clear();
+  const ModelJudgements::Answer answer = Await(question);
+  EXPECT_EQ(answer.payload, "");
+  EXPECT_THAT(answer.reason, HasSubstr("its worker is older"));
+  EXPECT_TRUE(Stored().empty());
+}
+
 TEST_F(ModelJudgementsTest, AVerdictSurvivesARestartOfHoned) {
   Connect(proto::WorkerRole::kBoth);
   const ModelJudgements::Question question = Question();
