@@ -56,7 +56,7 @@ class MmaRule final : public SketchRule {
         ScheduleNominal(w, product, form.card);
     }
     ScheduleRows(w, parts);
-    ScheduleOthers(w, parts);
+    ScheduleOthers(w, parts, form.card);
     return w.status();
   }
 

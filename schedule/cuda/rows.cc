@@ -12,6 +12,7 @@
 #include "ir/cuda/cuda_target.h"
 #include "schedule/access.h"
 #include "schedule/cuda/parts.h"
+#include "schedule/cuda/window_tile.h"
 #include "schedule/nest_builder.h"
 #include "schedule/trace_query.h"
 
@@ -305,7 +306,7 @@ class RowsRule final : public SketchRule {
     const CudaParts parts = PartsOf(w);
     for (const Cluster& cluster : parts.rows) ScheduleRow(w, cluster, v);
     ScheduleProducts(w, parts, form.card);
-    ScheduleOthers(w, parts);
+    ScheduleOthers(w, parts, form.card);
     return w.status();
   }
 
@@ -337,9 +338,9 @@ bool ReducedByLanes(const ir::Workload& workload, const ir::Stage& stage, int64_
          stage.results.size() == 1 && ir::SizeOf(workload.tensors[stage.results[0]].dtype) >= 4;
 }
 
-std::vector<Cluster> RowClusters(TraceWriter& writer) {
+std::vector<Cluster> RowClusters(TraceWriter& writer, const std::set<int>& keep) {
   const ir::Workload& w = writer.workload();
-  std::vector<Cluster> all = FindClusters(writer, -1, -1);
+  std::vector<Cluster> all = FindClusters(writer, keep, -1);
   const std::vector<int> live = LiveStages(writer.schedule());
   std::vector<Cluster> rows;
   for (size_t k = 0; k < all.size(); ++k) {
@@ -362,7 +363,7 @@ void ScheduleRow(TraceWriter& writer, const Cluster& cluster, const Values& numb
 std::optional<Sketch> RowsSketch(const ir::Workload& workload, const ir::Target& target) {
   static const RowsRule rule;
   TraceWriter w(workload);
-  const std::vector<Cluster> clusters = RowClusters(w);
+  const std::vector<Cluster> clusters = RowClusters(w, WindowInputs(workload));
   if (clusters.empty()) return std::nullopt;
   auto form = FormOf(w, clusters);
   form->card = target.As<ir::CudaTarget>();
