@@ -101,5 +101,14 @@ TEST(CudaTilesTest, StridedPixelsShareBanks) {
   EXPECT_GT(wavefronts(2), 1.5 * wavefronts(1));
 }
 
+TEST(CudaTilesTest, GroupsOnTensorCoresBeforeThreads) {
+  const std::string text =
+      "workload 1\nx0: bf16[1,28,28,512] input range(-1,1)\nx1: bf16[512,16,3,3] constant\n"
+      "s0: f32[1,26,26,512] output = sum[r0:3,r1:3,r2:16] (f32(x0[i0, i1 + r0, i2 + r1, "
+      "i3 // 16 * 16 + r2]) * f32(x1[i3, r2, r0, r1]))\n";
+  const auto [cores, others] = WithAndWithout(text, "warp_depth");
+  EXPECT_LT(cores, others);
+}
+
 }  // namespace
 }  // namespace hone::costmodel
