@@ -94,6 +94,8 @@ class NestBuilder {
                                       Walk& walk);
   absl::StatusOr<Emitted> LoopBody(Instance& instance, size_t position, Walk& walk);
   absl::StatusOr<Emitted> Compute(Instance& instance);
+  /// A tile in registers of a GPU's thread, which always begins with the identity.
+  bool KeptByThread(int stage) const;
   /// How the loop at this position of the Stage's order runs; the sequential axis of a scan's root
   /// Stage is a step loop.
   ir::LoopKind KindOf(int stage, size_t position) const;
@@ -179,6 +181,7 @@ class NestBuilder {
   absl::Status CheckOrderOfRoot(int stage) const;
   absl::Status CheckBoundLoops(int stage) const;
   absl::Status CheckSharedTile(int stage) const;
+  absl::Status CheckOwnTiles(int stage, const std::vector<ir::Expr>& axes);
   absl::Status CheckLanes(int stage) const;
   absl::Status CheckEpilogue(int stage) const;
   absl::Status CheckCarriedInside(const Instance& instance, size_t position);

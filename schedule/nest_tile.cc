@@ -222,7 +222,8 @@ absl::StatusOr<Stmt> NestBuilder::IdentityNest(Instance& instance, size_t positi
                                  ir::Identity(stage.combiner, t.dtype, static_cast<int>(k))));
     }
     e.stmt = stores.size() == 1 ? stores[0] : ir::Block(std::move(stores));
-    if (which == Identities::kOfResults) e.domain = DomainGuards(at, axes, Inner::kGivesAll);
+    if (which == Identities::kOfResults && !KeptByThread(instance.stage))
+      e.domain = DomainGuards(at, axes, Inner::kGivesAll);
     return e;
   });
 }
@@ -242,6 +243,7 @@ absl::StatusOr<Stmt> NestBuilder::LanesNest(Instance& instance, size_t position)
 absl::StatusOr<NestBuilder::Emitted> NestBuilder::StoreLeaf(Instance& instance) {
   const ir::Stage& stage = s_.workload.stages[instance.stage];
   std::vector<Expr> axes = AxisValues(instance);
+  HONE_RETURN_IF_ERROR(CheckOwnTiles(instance.stage, axes));
   Emitted e;
   std::vector<Expr> values;
   std::vector<int> buffers;

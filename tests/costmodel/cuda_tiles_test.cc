@@ -110,5 +110,25 @@ TEST(CudaTilesTest, GroupsOnTensorCoresBeforeThreads) {
   EXPECT_LT(cores, others);
 }
 
+/// A softmax's launch where lanes can exchange what they have, and where they cannot: numbers of 16
+/// bits.
+TEST(CudaTilesTest, WarpsExchangeLessThanThreads) {
+  const auto launch = [](const char* dtype) {
+    const ir::Workload workload = *ir::ParseWorkload(fmt::format(
+        "workload 1\nx0: {0}[4096,1024] input range(-4,4)\n"
+        "s0: {0}[4096] = max[r0:1024] (x0[i0, r0])\n"
+        "s1: {0}[4096,1024] = exp(x0[i0, i1] - s0[i0])\ns2: {0}[4096] = sum[r0:1024] (s1[i0, r0])\n"
+        "s3: {0}[4096,1024] output = s1[i0, i1] / s2[i0]\n",
+        dtype));
+    schedule::TraceWriter writer(workload);
+    const schedule::CudaParts parts = schedule::PartsOf(writer);
+    EXPECT_EQ(parts.rows.size(), 1U);
+    return RowLaunch(writer.workload(), parts.rows.at(0)).Of(256, 1, 1);
+  };
+  const CudaLaunch warps = launch("f32"), threads = launch("f16");
+  EXPECT_LT(warps.chain_cycles, threads.chain_cycles - 500) << "two reductions";
+  EXPECT_LT(warps.shared_bytes, 1024 * 4 + 200) << "a row, and numbers of eight warps";
+}
+
 }  // namespace
 }  // namespace hone::costmodel
