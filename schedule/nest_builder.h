@@ -119,6 +119,11 @@ class NestBuilder {
   absl::StatusOr<ir::Stmt> LanesNest(Instance& instance, size_t position);
   absl::Status AddLoopTile(const Instance& instance, size_t position, int result, Storage storage);
   ir::Expr TileIndex(const Instance& instance, const Location& tile);
+  // nest_through.cc: tiles that are stored through shared memory.
+  struct Box;
+  absl::StatusOr<Box> MakeBox(const Instance& instance, size_t position);
+  absl::StatusOr<ir::Stmt> StoreThroughShared(Instance& instance, size_t position);
+  absl::StatusOr<ir::Stmt> StorePieces(Instance& instance, const Box& box);
 
   // nest_steps.cc: which iterations of a scan are needed.
   absl::StatusOr<ir::Expr> IsStepNeeded(const Instance& instance, size_t position);

@@ -282,7 +282,8 @@ class CudaFeatures final : public CandidateFeatures {
                                        value("warp_columns"),
                                        schedule::WarpSliceDepth(launch.axes(), value("warp_depth")),
                                        stages,
-                                       launch.axes().number_bytes};
+                                       launch.axes().number_bytes,
+                                       value("warp_through") > 0};
       if (tile.Misfit(launch.axes()).empty()) return launch.Of(tile);
     }
     if (tiles.cores[i]) return launch.Of(*tiles.cores[i]);

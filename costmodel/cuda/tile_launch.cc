@@ -54,6 +54,7 @@ TileLaunch::TileLaunch(const ir::Workload& workload, const schedule::Product& pr
       if (with_result) result_bytes_ += bytes;
     }
   };
+  stored_bytes_ = static_cast<double>(ir::SizeOf(workload.tensors[last.results[0]].dtype));
   memory_bytes_ = result_bytes_;
   add(stage, points, false);
   if (product.epilogue >= 0) {

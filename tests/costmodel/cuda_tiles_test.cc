@@ -130,5 +130,32 @@ TEST(CudaTilesTest, WarpsExchangeLessThanThreads) {
   EXPECT_LT(warps.shared_bytes, 1024 * 4 + 200) << "a row, and numbers of eight warps";
 }
 
+TileLaunch NarrowProduct(const std::string& stored) {
+  const ir::Workload workload = *ir::ParseWorkload(fmt::format(
+      "workload 1\nx0: bf16[2048,256] input range(-1,1)\nx1: bf16[256,2048] input range(-1,1)\n"
+      "s0: f32[2048,2048] = sum[r0:256] (f32(x0[i0, r0]) * f32(x1[r0, i1]))\n"
+      "s1: {0}[2048,2048] output = {0}(max(s0[i0, i1], 0.0))\n",
+      stored));
+  schedule::TraceWriter writer(workload);
+  const schedule::CudaParts parts = schedule::PartsOf(writer);
+  EXPECT_EQ(parts.products.size(), 1U);
+  return {writer.workload(), parts.products.at(0)};
+}
+
+// Pairs of narrow numbers are half of a sector each; pieces of 16 bytes are whole ones.
+TEST(CudaTilesTest, NarrowResultsWantToGoThroughSharedMemory) {
+  const schedule::WarpTile direct{2, 2, 2, 8, 32, 2};
+  schedule::WarpTile through = direct;
+  through.through = true;
+  const TileLaunch narrow = NarrowProduct("bf16"), wide = NarrowProduct("f16");
+  for (const TileLaunch* launch : {&narrow, &wide}) {
+    const CudaLaunch pairs = launch->Of(direct), pieces = launch->Of(through);
+    EXPECT_LT(pieces.l2_bytes, pairs.l2_bytes);
+    EXPECT_LT(pieces.wavefronts, pairs.wavefronts);
+    EXPECT_GT(pieces.shared_bytes, pairs.shared_bytes);
+    EXPECT_GT(pieces.chain_cycles, pairs.chain_cycles) << "barriers";
+  }
+}
+
 }  // namespace
 }  // namespace hone::costmodel
