@@ -53,7 +53,7 @@ Expr ChosenByVectors(const Expr& value, const ir::VarRanges& ranges) {
   Expr all = OfWholeVectors(conditions[0], ranges);
   for (size_t k = 1; k < conditions.size(); ++k)
     all = ir::And(all, OfWholeVectors(conditions[k], ranges));
-  return ir::Select(all, value->args[1], value->args[2]);
+  return ir::Select(all, ChosenByVectors(value->args[1], ranges), value->args[2]);
 }
 
 }  // namespace

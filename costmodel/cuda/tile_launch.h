@@ -35,6 +35,7 @@ class TileLaunch {
   double stored_bytes_ = 4;  ///< of one result
   double operations_ = 0;    ///< of the epilogue, for each result
   double first_operations_ = 0, second_operations_ = 0;  ///< for each element that is brought
+  bool first_copied_ = false, second_copied_ = false;    ///< brought as they are, or not at all
 };
 
 }  // namespace hone::costmodel

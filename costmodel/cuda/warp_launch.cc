@@ -60,12 +60,12 @@ CudaLaunch TileLaunch::Of(const schedule::WarpTile& tile) const {
   launch.l2_bytes = bytes * (first * wasted(axes_.first_by_depth, block_rows) +
                              second * wasted(axes_.second_by_depth, block_columns)) +
                     result_bytes_ * stored.sectors;
-  // 16 bytes are an instruction and its address, or two without a pipeline; what is computed on its
-  // way goes by elements.
+  // A piece is an instruction and its address, or two without a pipeline, of 16 bytes where as many
+  // begin at such an address; what is computed on its way goes by elements.
   const bool ahead = tile.stages > 1;
-  const auto brought = [&](double operations) {
-    const double chunk = kChunkBytes / bytes;
-    return operations == 0 ? (ahead ? 2 : 3) / (chunk * kWarp) : (3 + operations) / kWarp;
+  const auto brought = [&](double operations, bool copied, int64_t run) {
+    const double piece = std::min(kChunkBytes / bytes, static_cast<double>(run));
+    return copied ? ((ahead ? 2 : 3) + operations) / (piece * kWarp) : (3 + operations) / kWarp;
   };
   const double steps = depth / terms;
   // Bytes whose terms lie apart are loaded and put together one by one.
@@ -75,8 +75,9 @@ CudaLaunch TileLaunch::Of(const schedule::WarpTile& tile) const {
   const double second_bytes = loaded && !axes_.second_by_depth ? 8 * columns : 0;
   const double of_step =
       rows * columns + rows + columns / 2 + kOfAByte * (first_bytes + second_bytes);
-  launch.instructions = warps * steps * of_step + first * brought(first_operations_) +
-                        second * brought(second_operations_) +
+  launch.instructions = warps * steps * of_step +
+                        first * brought(first_operations_, first_copied_, axes_.first_run) +
+                        second * brought(second_operations_, second_copied_, axes_.second_run) +
                         warps * (kOfAThread + sums * (stored.instructions + operations_));
   // A matrix of 8 by 8 is all banks once, and so is what four lanes of a copy write.
   launch.wavefronts = warps * steps * (4 * rows + 2 * columns + first_bytes + second_bytes) +

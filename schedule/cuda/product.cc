@@ -121,6 +121,42 @@ std::optional<Factors> FactorsOfSum(const ir::Workload& workload, const ir::Stag
   return f;
 }
 
+/// Where a load of an element of a factor lies when one axis has this value, the others 0.
+int64_t OffsetAt(const ir::Workload& workload, const ir::Stage& stage, const ir::ExprNode& load,
+                 int axis, int64_t at) {
+  std::vector<Expr> point(static_cast<size_t>(stage.num_axes()), ir::Int(0));
+  point[static_cast<size_t>(axis)] = ir::Int(at);
+  const std::vector<int64_t>& shape = workload.tensors[load.id].shape;
+  int64_t flat = 0;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const Expr index = ir::Simplify(ir::SubstituteVars(load.args[d], point), {});
+    flat = flat * shape[d] + ir::AsInt(index).value_or(0);
+  }
+  return flat;
+}
+
+/// The most neighbours along an axis, a power of two, that lie side by side from a multiple of as
+/// many on in memory, as far as the first points tell.
+int64_t RunAlong(const ir::Workload& workload, const ir::Stage& stage, const Expr& factor,
+                 int axis) {
+  constexpr int64_t kTested = 64;
+  int64_t run = 16;
+  ir::Visit(factor, [&](const ir::ExprNode& node) {
+    if (node.kind != ExprKind::kLoad ||
+        std::ranges::none_of(node.args, [&](const Expr& i) { return ir::DependsOnVar(i, axis); }))
+      return;
+    const std::vector<int64_t>& shape = workload.tensors[node.id].shape;
+    while (run > 1 && shape.size() > 1 && shape.back() % run != 0) run /= 2;
+    int64_t before = 0;
+    for (int64_t at = 0; at < std::min(kTested, stage.Extent(axis)); ++at) {
+      const int64_t offset = OffsetAt(workload, stage, node, axis, at);
+      while (run > 1 && (at % run == 0 ? offset % run != 0 : offset - before != 1)) run /= 2;
+      before = offset;
+    }
+  });
+  return run;
+}
+
 /// Whether four neighbours along an axis, from a multiple of four on, lie side by side in memory,
 /// as far as the first points tell.
 bool LiesAlong(const ir::Workload& workload, const ir::Stage& stage, const Expr& factor, int axis) {
@@ -131,17 +167,7 @@ bool LiesAlong(const ir::Workload& workload, const ir::Stage& stage, const Expr&
         std::ranges::none_of(node.args, [&](const Expr& i) { return ir::DependsOnVar(i, axis); }))
       return;
     any = true;
-    const std::vector<int64_t>& shape = workload.tensors[node.id].shape;
-    const auto offset = [&](int64_t at) {
-      std::vector<Expr> point(static_cast<size_t>(stage.num_axes()), ir::Int(0));
-      point[static_cast<size_t>(axis)] = ir::Int(at);
-      int64_t flat = 0;
-      for (size_t d = 0; d < shape.size(); ++d) {
-        const Expr index = ir::Simplify(ir::SubstituteVars(node.args[d], point), {});
-        flat = flat * shape[d] + ir::AsInt(index).value_or(0);
-      }
-      return flat;
-    };
+    const auto offset = [&](int64_t at) { return OffsetAt(workload, stage, node, axis, at); };
     for (int64_t at = 0; at + 1 < std::min(kTested, stage.Extent(axis)); ++at)
       along = along && (at % 4 == 3 || offset(at + 1) - offset(at) == 1);
   });
@@ -374,6 +400,10 @@ std::optional<ProductAxes> FindProduct(const ir::Workload& workload, const ir::S
   axes.first_by_depth = !LiesAlong(workload, stage, factors->first.value, axes.row);
   axes.second_by_depth = LiesAlong(workload, stage, factors->second.value, axes.reduce) &&
                          !LiesAlong(workload, stage, factors->second.value, axes.column);
+  axes.first_run =
+      RunAlong(workload, stage, factors->first.value, axes.first_by_depth ? axes.reduce : axes.row);
+  axes.second_run = RunAlong(workload, stage, factors->second.value,
+                             axes.second_by_depth ? axes.reduce : axes.column);
   return axes;
 }
 

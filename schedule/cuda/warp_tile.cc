@@ -137,18 +137,19 @@ void ScheduleWarpTile(TraceWriter& w, int id, const ProductAxes& axes, const War
   w.Emit(fmt::format("vectorize({}.4)", n));
   // Rows along what lies side by side in memory; how they are fetched follows from that.
   const int64_t chunk = kChunkBytes / axes.number_bytes;
-  const auto copy = [&](int tensor, int length, bool by_depth) {
+  const auto copy = [&](int tensor, int length, bool by_depth, int64_t run) {
     CopySlice(w, id, k + ".0",
               {.tensor = tensor,
                .outer = by_depth ? length : axes.reduce,
                .inner = by_depth ? axes.reduce : length,
                .along_inner = true,
-               .lanes = chunk,
+               .lanes = run * axes.number_bytes < 4 ? chunk : std::min(chunk, run),
                .row_gap = chunk},
               tile.warps(), ir::kMmaLanes);
   };
-  copy(axes.first, axes.row, axes.first_by_depth);
-  copy(axes.second, axes.column, axes.second_by_depth);
+  // Pieces of which a copy brings all or none.
+  copy(axes.first, axes.row, axes.first_by_depth, axes.first_run);
+  copy(axes.second, axes.column, axes.second_by_depth, axes.second_run);
   if (tile.stages > 1) w.Emit(fmt::format("pipeline({}.0, {})", k, tile.stages));
 }
 

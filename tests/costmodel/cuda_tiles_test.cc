@@ -157,5 +157,24 @@ TEST(CudaTilesTest, NarrowResultsWantToGoThroughSharedMemory) {
   }
 }
 
+// Eight channels of 16 bits are a copy; four are two copies, and of odd numbers each is one.
+TEST(CudaTilesTest, ChannelsThatDivideArePieces) {
+  const auto instructions = [](int64_t channels) {
+    const ir::Workload workload = *ir::ParseWorkload(fmt::format(
+        "workload 1\nx0: bf16[1,58,58,{0}] input range(-1,1)\nx1: bf16[64,{0},3,3] constant\n"
+        "s0: f32[1,56,56,64] output = sum[r0:3,r1:3,r2:{0}] (f32(x0[i0, i1 + r0, i2 + r1, r2]) * "
+        "f32(x1[i3, r2, r0, r1]))\n",
+        channels));
+    schedule::TraceWriter writer(workload);
+    const schedule::CudaParts parts = schedule::PartsOf(writer);
+    EXPECT_EQ(parts.products.size(), 1U);
+    const TileLaunch launch(writer.workload(), parts.products.at(0));
+    const auto depth = static_cast<double>(launch.axes().depth);
+    return launch.Of(schedule::WarpTile{2, 2, 2, 4, 16, 2}).instructions / depth;
+  };
+  EXPECT_LT(instructions(24), instructions(20));
+  EXPECT_LT(instructions(20), instructions(21));
+}
+
 }  // namespace
 }  // namespace hone::costmodel
