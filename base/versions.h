@@ -42,7 +42,7 @@ inline constexpr int kNotMeasured = 0;
 inline constexpr KindVersions kCpuVersions = {
     .measurement_policy = 1, .device_class = 1, .feature_schema = 3};
 inline constexpr KindVersions kCudaVersions = {
-    .measurement_policy = 1, .device_class = 1, .feature_schema = 4, .analytic_model = 2};
+    .measurement_policy = 1, .device_class = 1, .feature_schema = 4, .analytic_model = 3};
 
 /// What the oracle's kept values are of: how inputs are made up, and the points.
 inline constexpr int kOracleVersion = 1;

@@ -98,7 +98,9 @@ class PhaseFunction {
   virtual llvm::Value* OtherLane(llvm::Value* /*value*/, int64_t /*apart*/, int64_t /*lanes*/) {
     return nullptr;
   }
-  /// Begins to copy 4 or 16 bytes, aligned so, from an argument to shared memory. `wanted` (i1):
+  /// Whether it has what CopyAsync begins.
+  virtual bool has_copies() const { return false; }
+  /// Begins to copy 4, 8 or 16 bytes, aligned so, from an argument to shared memory. `wanted` (i1):
   /// false: zeros are written and nothing is read; null: true. False: the machine has no such
   /// copies.
   virtual bool CopyAsync(llvm::Value* /*to*/, llvm::Value* /*from*/, int /*bytes*/,

@@ -23,4 +23,8 @@ ir::Stmt PeelMaskedTails(const ir::Stmt& stmt, ir::VarRanges& ranges);
 /// The statement with `value` in place of the variable, which no loop inside binds.
 ir::Stmt SubstituteVar(const ir::Stmt& stmt, int var, const ir::Expr& value);
 
+/// The same condition without variables that cannot change it, as the lanes of vectors that stand
+/// inside or outside together: 4·x + y < 40 is 4·x < 40 where y < 4.
+ir::Expr OfWholeVectors(const ir::Expr& condition, const ir::VarRanges& ranges);
+
 }  // namespace hone::schedule

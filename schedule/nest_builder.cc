@@ -237,6 +237,8 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::Loops(Instance& instance, size
     walk.initialised = false;
     update.stmt = Guard(std::move(update.stmt), update.value);
     update.value.clear();
+    // From where there is no element something may be computed that nobody needs.
+    if (KeptByThread(instance.stage)) PlaceGuards(update, -1);
     update.stmt = ir::Block({init, update.stmt});
     return update;
   }
@@ -395,6 +397,12 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
   if (needed_step) e.stmt = Guard(std::move(e.stmt), {needed_step});
   e.before = std::move(before);
   return e;
+}
+
+bool NestBuilder::KeptByThread(int stage) const {
+  const StageSchedule& schedule = s_.stages[stage];
+  return threads_[0].var >= 0 && schedule.place == Place::kAt &&
+         schedule.storage == Storage::kRegister;
 }
 
 absl::StatusOr<NestBuilder::Emitted> NestBuilder::Compute(Instance& instance) {

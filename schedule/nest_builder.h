@@ -94,6 +94,8 @@ class NestBuilder {
                                       Walk& walk);
   absl::StatusOr<Emitted> LoopBody(Instance& instance, size_t position, Walk& walk);
   absl::StatusOr<Emitted> Compute(Instance& instance);
+  /// A tile in registers of a GPU's thread, which always begins with the identity.
+  bool KeptByThread(int stage) const;
   /// How the loop at this position of the Stage's order runs; the sequential axis of a scan's root
   /// Stage is a step loop.
   ir::LoopKind KindOf(int stage, size_t position) const;
@@ -117,6 +119,11 @@ class NestBuilder {
   absl::StatusOr<ir::Stmt> LanesNest(Instance& instance, size_t position);
   absl::Status AddLoopTile(const Instance& instance, size_t position, int result, Storage storage);
   ir::Expr TileIndex(const Instance& instance, const Location& tile);
+  // nest_through.cc: tiles that are stored through shared memory.
+  struct Box;
+  absl::StatusOr<Box> MakeBox(const Instance& instance, size_t position);
+  absl::StatusOr<ir::Stmt> StoreThroughShared(Instance& instance, size_t position);
+  absl::StatusOr<ir::Stmt> StorePieces(Instance& instance, const Box& box);
 
   // nest_steps.cc: which iterations of a scan are needed.
   absl::StatusOr<ir::Expr> IsStepNeeded(const Instance& instance, size_t position);
@@ -179,6 +186,7 @@ class NestBuilder {
   absl::Status CheckOrderOfRoot(int stage) const;
   absl::Status CheckBoundLoops(int stage) const;
   absl::Status CheckSharedTile(int stage) const;
+  absl::Status CheckOwnTiles(int stage, const std::vector<ir::Expr>& axes);
   absl::Status CheckLanes(int stage) const;
   absl::Status CheckEpilogue(int stage) const;
   absl::Status CheckCarriedInside(const Instance& instance, size_t position);

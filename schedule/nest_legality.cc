@@ -256,9 +256,10 @@ absl::Status NestBuilder::CheckBoundLoops(int stage) const {
   if (seen.empty()) return absl::OkStatus();
   // Blocks cannot wait for each other between two steps.
   if (scan && (steps == 0 || seen != std::set{ir::LoopKind::kThreadX})) {
-    return Refuse(fmt::format("{} belongs to a scan: a loop of it can be thread.x, just inside the "
-                              "sequential axis; nothing else of it can be bound",
-                              s_.workload.stages[stage].name));
+    return Refuse(
+        fmt::format("{} belongs to a scan: a loop of it can be thread.x, just inside the "
+                    "sequential axis; nothing else of it can be bound",
+                    s_.workload.stages[stage].name));
   }
   if (schedule.cache_write &&
       s_.PositionOf({stage, schedule.cache_write->loop}) < static_cast<int>(last)) {
@@ -293,15 +294,33 @@ absl::Status NestBuilder::CheckSharedTile(int stage) const {
                                 name, ir::ToString(kind)));
     }
   }
-  for (int p : stage_order_) {
-    const StageSchedule& producer = s_.stages[p];
-    const bool own_tile = producer.place == Place::kAt && producer.at_stage != stage &&
-                          RootOf(s_, p) == schedule.at_stage &&
-                          producer.storage != Storage::kShared;
-    if (own_tile && Loads(s_.workload.stages[stage], s_.workload.stages[p])) {
+  return absl::OkStatus();
+}
+
+/// What threads make together may read what each has of its own where that is what it needs.
+absl::Status NestBuilder::CheckOwnTiles(int stage, const std::vector<Expr>& axes) {
+  if (s_.stages[stage].place != Place::kAt || s_.stages[stage].storage != Storage::kShared)
+    return absl::OkStatus();
+  const ir::Stage& made = s_.workload.stages[stage];
+  std::vector<const ir::ExprNode*> loads;
+  for (const Expr& body : made.body) {
+    ir::Visit(body, [&](const ir::ExprNode& e) {
+      if (e.kind == ir::ExprKind::kLoad) loads.push_back(&e);
+    });
+  }
+  for (const ir::ExprNode* load : loads) {
+    const Location& at = ReadingFrom(load->id);
+    const int producer = s_.workload.Producer(load->id);
+    if (at.buffer < 0 || at.whole() || producer == stage || s_.stages[producer].at_stage == stage ||
+        s_.stages[producer].storage == Storage::kShared)
+      continue;
+    for (size_t d = 0; d < load->args.size(); ++d) {
+      HONE_ASSIGN_OR_RETURN(const Expr index, LowerExpr(load->args[d], axes));
+      const ir::Interval own = ir::BoundsOf(ir::Simplify(index - at.low[d], ranges_), ranges_);
+      if (own.low >= 0 && own.high < at.extent[d]) continue;
       return Refuse(fmt::format(
           "{} is made by all threads together and cannot read {}, which each thread has its own of",
-          name, s_.workload.stages[p].name));
+          made.name, s_.workload.stages[producer].name));
     }
   }
   return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include "ir/async_copy.h"
 #include "ir/combiner.h"
 #include "ir/lanes.h"
+#include "schedule/loop_passes.h"
 #include "schedule/nest_builder.h"
 
 // What stands in the innermost loops: stores, the start of reductions, tiles they accumulate in.
@@ -44,8 +45,19 @@ Expr TakeGuards(const Expr& e, ir::Combiner combiner, std::vector<Expr>* guards)
   return e;
 }
 
-/// The same condition without variables that cannot change it, as the lanes of vectors that stand
-/// inside or outside together: 4·x + y < 40 is 4·x < 40 where y < 4.
+/// A choice whose condition is the same in all lanes of a vector where it can be.
+Expr ChosenByVectors(const Expr& value, const ir::VarRanges& ranges) {
+  if (value->kind != ir::ExprKind::kSelect) return value;
+  std::vector<Expr> conditions;
+  ir::SplitConjunction(value->args[0], &conditions);
+  Expr all = OfWholeVectors(conditions[0], ranges);
+  for (size_t k = 1; k < conditions.size(); ++k)
+    all = ir::And(all, OfWholeVectors(conditions[k], ranges));
+  return ir::Select(all, ChosenByVectors(value->args[1], ranges), value->args[2]);
+}
+
+}  // namespace
+
 Expr OfWholeVectors(const Expr& condition, const ir::VarRanges& ranges) {
   const bool compares =
       condition->kind == ir::ExprKind::kBinary &&
@@ -66,19 +78,6 @@ Expr OfWholeVectors(const Expr& condition, const ir::VarRanges& ranges) {
   }
   return condition;
 }
-
-/// A choice whose condition is the same in all lanes of a vector where it can be.
-Expr ChosenByVectors(const Expr& value, const ir::VarRanges& ranges) {
-  if (value->kind != ir::ExprKind::kSelect) return value;
-  std::vector<Expr> conditions;
-  ir::SplitConjunction(value->args[0], &conditions);
-  Expr all = OfWholeVectors(conditions[0], ranges);
-  for (size_t k = 1; k < conditions.size(); ++k)
-    all = ir::And(all, OfWholeVectors(conditions[k], ranges));
-  return ir::Select(all, value->args[1], value->args[2]);
-}
-
-}  // namespace
 
 absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, size_t position,
                                                            Walk& walk) {
@@ -134,7 +133,9 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::TileBody(Instance& instance, s
     HONE_ASSIGN_OR_RETURN(Stmt meet, LanesNest(instance, position));
     parts.push_back(meet);
   }
-  HONE_ASSIGN_OR_RETURN(Stmt store, TileCopy(instance, position, false, &partial));
+  HONE_ASSIGN_OR_RETURN(Stmt store, schedule.cache_write->through
+                                        ? StoreThroughShared(instance, position)
+                                        : TileCopy(instance, position, false, &partial));
   // All lanes have the result; one of them stores it.
   if (lanes) store = ir::If(ir::Lt(instance.bound[own].value, ir::Int(1)), std::move(store));
   parts.push_back(store);
@@ -222,7 +223,8 @@ absl::StatusOr<Stmt> NestBuilder::IdentityNest(Instance& instance, size_t positi
                                  ir::Identity(stage.combiner, t.dtype, static_cast<int>(k))));
     }
     e.stmt = stores.size() == 1 ? stores[0] : ir::Block(std::move(stores));
-    if (which == Identities::kOfResults) e.domain = DomainGuards(at, axes, Inner::kGivesAll);
+    if (which == Identities::kOfResults && !KeptByThread(instance.stage))
+      e.domain = DomainGuards(at, axes, Inner::kGivesAll);
     return e;
   });
 }
@@ -242,6 +244,7 @@ absl::StatusOr<Stmt> NestBuilder::LanesNest(Instance& instance, size_t position)
 absl::StatusOr<NestBuilder::Emitted> NestBuilder::StoreLeaf(Instance& instance) {
   const ir::Stage& stage = s_.workload.stages[instance.stage];
   std::vector<Expr> axes = AxisValues(instance);
+  HONE_RETURN_IF_ERROR(CheckOwnTiles(instance.stage, axes));
   Emitted e;
   std::vector<Expr> values;
   std::vector<int> buffers;

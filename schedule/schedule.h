@@ -58,6 +58,7 @@ struct CacheWrite {
   std::string name;  ///< the handle, e.g. "s7"
   int loop = -1;     ///< the tile lives inside this loop
   Storage storage = Storage::kRegister;
+  bool through = false;  ///< stored through shared memory
 };
 
 /// How one Stage is scheduled.

@@ -306,13 +306,13 @@ bool IsOneValue(const ir::Stage& stage, const Expr& e) {
   return true;
 }
 
-void InlineStages(TraceWriter& writer, int keep, int force) {
+void InlineStages(TraceWriter& writer, const std::set<int>& keep, int force) {
   const std::vector<int> live = LiveStages(writer.schedule());
   std::vector<int> now = live;  // without what is inlined by now
   for (int id : live) {
     const ir::Stage stage = writer.stage(id);
     const ir::Workload& w = writer.workload();
-    if (id == keep || stage.combiner != ir::Combiner::kNone || stage.scan >= 0 ||
+    if (keep.contains(id) || stage.combiner != ir::Combiner::kNone || stage.scan >= 0 ||
         IsOutput(w, stage))
       continue;
     std::vector<int> readers = ReadersOf(w, now, id);
@@ -400,6 +400,10 @@ int FindInputStage(const ir::Workload& workload) {
 }
 
 std::vector<Cluster> FindClusters(TraceWriter& writer, int keep, int force) {
+  return FindClusters(writer, std::set<int>{keep}, force);
+}
+
+std::vector<Cluster> FindClusters(TraceWriter& writer, const std::set<int>& keep, int force) {
   InlineStages(writer, keep, force);
   const ir::Workload& w = writer.workload();
   const std::vector<int> live = LiveStages(writer.schedule());

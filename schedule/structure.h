@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "ir/workload.h"
@@ -40,6 +41,8 @@ struct Cluster {
 /// computed inside them. The result's clusters are in topological order. `keep` (a Stage, or -1) is
 /// not inlined, `force` (a Stage, or -1) is.
 std::vector<Cluster> FindClusters(TraceWriter& writer, int keep, int force);
+/// The same with several Stages that are not inlined.
+std::vector<Cluster> FindClusters(TraceWriter& writer, const std::set<int>& keep, int force);
 
 /// The Stage that prepares the input of reductions with reuse, and which only they read: a guarded
 /// copy (padding), or one that IsCostlyInput; -1 when there is none.

@@ -127,12 +127,16 @@ class NvptxFunction : public PhaseFunction {
   }
 
   // Past the first level of cache, where 16 bytes go: what is read once should not stay there.
+  bool has_copies() const override { return true; }
+
   bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes, llvm::Value* wanted) override {
     using namespace llvm::Intrinsic;  // NOLINT: names as long as the lines
-    const ID whole =
-        bytes == 16 ? nvvm_cp_async_cg_shared_global_16 : nvvm_cp_async_ca_shared_global_4;
-    const ID part =
-        bytes == 16 ? nvvm_cp_async_cg_shared_global_16_s : nvvm_cp_async_ca_shared_global_4_s;
+    const ID whole = bytes == 16  ? nvvm_cp_async_cg_shared_global_16
+                     : bytes == 8 ? nvvm_cp_async_ca_shared_global_8
+                                  : nvvm_cp_async_ca_shared_global_4;
+    const ID part = bytes == 16  ? nvvm_cp_async_cg_shared_global_16_s
+                    : bytes == 8 ? nvvm_cp_async_ca_shared_global_8_s
+                                 : nvvm_cp_async_ca_shared_global_4_s;
     if (wanted == nullptr) {
       b_.CreateIntrinsic(whole, llvm::ArrayRef<llvm::Type*>(), {to, from});
       return true;

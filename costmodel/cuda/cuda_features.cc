@@ -10,6 +10,7 @@
 #include "costmodel/cuda/cuda_launches.h"
 #include "costmodel/cuda/row_launch.h"
 #include "costmodel/cuda/tile_launch.h"
+#include "costmodel/cuda/window_launch.h"
 #include "ir/cuda/cuda_target.h"
 #include "ir/expr.h"
 #include "schedule/cuda/grid.h"
@@ -172,6 +173,8 @@ class CudaFeatures final : public CandidateFeatures {
     schedule::TraceWriter writer(space_.workload());
     const schedule::CudaParts parts = schedule::PartsOf(writer);
     FindTiles(writer, parts, 1);
+    for (const schedule::Window& window : parts.windows)
+      windows_.emplace_back(writer.workload(), window);
     row_numbers_ = schedule::NominalRows(writer, parts.rows);
     for (const schedule::Cluster& cluster : parts.rows) {
       rows_.emplace_back(writer.workload(), cluster);
@@ -220,7 +223,7 @@ class CudaFeatures final : public CandidateFeatures {
   void ForEachLaunch(uint64_t id, const Visit& visit) const {
     const auto value = [&](const char* column) { return space_.ValueOf(id, column); };
     if (value("depth") > 0 || value("warp_depth") > 0 || value("row_threads") > 0 ||
-        value("partials") > 0) {
+        value("window_x") > 0 || value("partials") > 0) {
       ForEachPart(id, visit);
       return;
     }
@@ -252,6 +255,7 @@ class CudaFeatures final : public CandidateFeatures {
         visit(row.Of((*row_numbers_)[0], (*row_numbers_)[1], (*row_numbers_)[2]));
     }
     if (row_threads == 0 && !row_numbers_) on_grid(row_stages_);
+    for (const WindowLaunch& window : windows_) visit(WindowOf(id, window));
     const Tiles& tiles = tiles_.at(std::max<int64_t>(1, value("parts")));
     for (size_t i = 0; i < tiles.launches.size(); ++i) visit(TileOf(id, tiles, i));
     const auto others = others_.find(value("partials"));
@@ -278,12 +282,23 @@ class CudaFeatures final : public CandidateFeatures {
                                        value("warp_columns"),
                                        schedule::WarpSliceDepth(launch.axes(), value("warp_depth")),
                                        stages,
-                                       launch.axes().number_bytes};
+                                       launch.axes().number_bytes,
+                                       value("warp_through") > 0};
       if (tile.Misfit(launch.axes()).empty()) return launch.Of(tile);
     }
     if (tiles.cores[i]) return launch.Of(*tiles.cores[i]);
     if (tiles.nominal[i]) return launch.Of(*tiles.nominal[i]);
     return tiles.stages[i].OnGrid(schedule::kGridThreads, schedule::kGridElements);
+  }
+
+  /// A window's launch; as by default where the Sketch is about others.
+  CudaLaunch WindowOf(uint64_t id, const WindowLaunch& window) const {
+    const auto value = [&](const char* column) { return space_.ValueOf(id, column); };
+    const schedule::WindowTile tile = {value("window_x"), value("window_y"),
+                                       value("window_columns"), value("window_rows")};
+    if (tile.threads_x > 0 && tile.Misfit(window.axes(), card_.block_shared_bytes).empty())
+      return window.Of(tile);
+    return window.Of(schedule::NominalWindow(window.axes(), card_.multiprocessors).value_or(tile));
   }
 
   double LaunchesOf(uint64_t id) const {
@@ -311,6 +326,7 @@ class CudaFeatures final : public CandidateFeatures {
   std::vector<StageLaunches> row_stages_;         ///< the same, of prepared rows
   std::map<int64_t, std::vector<Other>> others_;  ///< by partial results
   std::vector<RowLaunch> rows_;
+  std::vector<WindowLaunch> windows_;
   std::optional<schedule::Values> row_numbers_;
   std::map<int64_t, Tiles> tiles_;  ///< by parts of their sums
   double least_seconds_ = 0;

@@ -13,6 +13,7 @@ namespace {
 
 /// As in cuda_launches.cc.
 constexpr double kMemoryLatency = 600, kL2Latency = 260, kSharedLatency = 30, kBarrier = 40;
+constexpr double kDependent = 4;
 constexpr double kUnrolled = 4, kFold = 16, kOfAThread = 20, kOfAnElement = 3;
 constexpr double kRegisters = 40;
 
@@ -64,6 +65,9 @@ CudaLaunch RowLaunch::Of(int64_t threads, int64_t rows, int64_t elements) const 
   launch.registers = kRegisters;
   launch.memory_bytes = launch.l2_bytes = memory_bytes_;
   launch.chain_cycles = kMemoryLatency + kOfAThread;
+  const bool by_warps = threads > kWarp && std::ranges::all_of(parts_, [](const Part& part) {
+                          return !part.reduction || part.exchanged;
+                        });
   double partial_bytes = 0, most_steps = 1;
   for (const Part& part : parts_) {
     const double steps = std::ceil(part.elements / lanes);
@@ -78,6 +82,15 @@ CudaLaunch RowLaunch::Of(int64_t threads, int64_t rows, int64_t elements) const 
     if (part.exchanged && threads == kWarp) {
       launch.chain_cycles += kCombineCycles;
       launch.instructions += warps * kCombineInstructions;
+      continue;
+    }
+    if (by_warps) {
+      // One number of each warp is written, and all of a row are read by each of its threads.
+      const double found = lanes / kWarp;
+      launch.chain_cycles += kCombineCycles + kSharedLatency + found * kDependent;
+      launch.instructions += warps * (kCombineInstructions + 2 * found);
+      launch.wavefronts += warps * (1 + found);
+      partial_bytes += 4 * found;
       continue;
     }
     // What the threads found: by a few of them, then by one.

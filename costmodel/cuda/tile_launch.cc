@@ -20,6 +20,13 @@ constexpr double kOfAPlace = 6;
 
 double Parts(double whole, double part) { return std::ceil(whole / part); }
 
+/// Whether the factor is what stands in memory, or what a padding has in its place.
+bool IsCopied(const ir::Expr& factor) {
+  const ir::Expr& value = factor->kind == ir::ExprKind::kCast ? factor->args[0] : factor;
+  if (value->kind == ir::ExprKind::kSelect) return IsCopied(value->args[1]);
+  return value->kind == ir::ExprKind::kLoad;
+}
+
 /// Arithmetic of a factor, and what it takes to find its elements.
 double OperationsOf(const ir::Expr& factor) {
   bool plain = true;
@@ -54,6 +61,7 @@ TileLaunch::TileLaunch(const ir::Workload& workload, const schedule::Product& pr
       if (with_result) result_bytes_ += bytes;
     }
   };
+  stored_bytes_ = static_cast<double>(ir::SizeOf(workload.tensors[last.results[0]].dtype));
   memory_bytes_ = result_bytes_;
   add(stage, points, false);
   if (product.epilogue >= 0) {
@@ -64,6 +72,8 @@ TileLaunch::TileLaunch(const ir::Workload& workload, const schedule::Product& pr
   const bool in_order = ir::DependsOnVar(body->args[1], axes_.column);
   first_operations_ = OperationsOf(body->args[in_order ? 0 : 1]);
   second_operations_ = OperationsOf(body->args[in_order ? 1 : 0]);
+  first_copied_ = IsCopied(body->args[in_order ? 0 : 1]);
+  second_copied_ = IsCopied(body->args[in_order ? 1 : 0]);
 }
 
 double TileLaunch::SlicePasses(const schedule::BlockTile& tile) const {

@@ -19,7 +19,22 @@ double Parts(double whole, double part) { return std::ceil(whole / part); }
 
 }  // namespace
 
+// Without a box a lane stores the pair of columns that it has in a row, so that an instruction
+// touches eight rows, each of them for as many bytes as eight columns have; of narrow results that
+// is half a sector or less. With one it lays pairs down in shared memory, and 16 bytes of a row are
+// an instruction.
+TileLaunch::Stored TileLaunch::StoredBy(const schedule::WarpTile& tile) const {
+  constexpr double kRows = 8, kPair = 2, kLineBytes = 128, kSumBytes = 4;
+  const double row = kRows * stored_bytes_;
+  if (!tile.through) return {std::max(1.0, kSectorBytes / row), 1 / kPair, kRows / (kPair * kWarp)};
+  const double piece = kChunkBytes / stored_bytes_;
+  // Pairs are laid down and pieces read in as many banks as there are.
+  const double box = 2 * kSumBytes / kLineBytes;
+  return {1, 1 / kPair + 2 / piece, box + stored_bytes_ / kLineBytes};
+}
+
 CudaLaunch TileLaunch::Of(const schedule::WarpTile& tile) const {
+  const Stored stored = StoredBy(tile);
   const auto rows = static_cast<double>(tile.rows), columns = static_cast<double>(tile.columns);
   const double depth = static_cast<double>(axes_.depth * axes_.outer_depth);
   const auto slice = static_cast<double>(tile.depth);
@@ -44,13 +59,13 @@ CudaLaunch TileLaunch::Of(const schedule::WarpTile& tile) const {
   };
   launch.l2_bytes = bytes * (first * wasted(axes_.first_by_depth, block_rows) +
                              second * wasted(axes_.second_by_depth, block_columns)) +
-                    result_bytes_;
-  // 16 bytes are an instruction and its address, or two without a pipeline; what is computed on its
-  // way goes by elements.
+                    result_bytes_ * stored.sectors;
+  // A piece is an instruction and its address, or two without a pipeline, of 16 bytes where as many
+  // begin at such an address; what is computed on its way goes by elements.
   const bool ahead = tile.stages > 1;
-  const auto brought = [&](double operations) {
-    const double chunk = kChunkBytes / bytes;
-    return operations == 0 ? (ahead ? 2 : 3) / (chunk * kWarp) : (3 + operations) / kWarp;
+  const auto brought = [&](double operations, bool copied, int64_t run) {
+    const double piece = std::min(kChunkBytes / bytes, static_cast<double>(run));
+    return copied ? ((ahead ? 2 : 3) + operations) / (piece * kWarp) : (3 + operations) / kWarp;
   };
   const double steps = depth / terms;
   // Bytes whose terms lie apart are loaded and put together one by one.
@@ -60,12 +75,14 @@ CudaLaunch TileLaunch::Of(const schedule::WarpTile& tile) const {
   const double second_bytes = loaded && !axes_.second_by_depth ? 8 * columns : 0;
   const double of_step =
       rows * columns + rows + columns / 2 + kOfAByte * (first_bytes + second_bytes);
-  launch.instructions = warps * steps * of_step + first * brought(first_operations_) +
-                        second * brought(second_operations_) +
-                        warps * (kOfAThread + sums * (1 + operations_));
+  launch.instructions = warps * steps * of_step +
+                        first * brought(first_operations_, first_copied_, axes_.first_run) +
+                        second * brought(second_operations_, second_copied_, axes_.second_run) +
+                        warps * (kOfAThread + sums * (stored.instructions + operations_));
   // A matrix of 8 by 8 is all banks once, and so is what four lanes of a copy write.
   launch.wavefronts = warps * steps * (4 * rows + 2 * columns + first_bytes + second_bytes) +
-                      2 * (first + second) * bytes / (4 * kWarp);
+                      2 * (first + second) * bytes / (4 * kWarp) +
+                      warps * sums * kWarp * stored.wavefronts;
   launch.memory_bytes = memory_bytes_;
   const auto on_their_way = static_cast<double>(std::max<int64_t>(1, tile.stages - 1));
   launch.bytes_in_flight =
@@ -73,7 +90,8 @@ CudaLaunch TileLaunch::Of(const schedule::WarpTile& tile) const {
   const double compute = slice / terms * (kMatrixLatency + rows * columns * kMmaCycles);
   const double brings = ahead ? kBarrier + std::max(0.0, kL2Latency - on_their_way * compute)
                               : 2 * kBarrier + kL2Latency;
-  launch.chain_cycles = kMemoryLatency + Parts(depth, slice) * (brings + compute);
+  launch.chain_cycles = kMemoryLatency + Parts(depth, slice) * (brings + compute) +
+                        (tile.through ? rows * (2 * kBarrier + kMatrixLatency) : 0);
   return launch;
 }
 

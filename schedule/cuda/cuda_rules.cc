@@ -8,6 +8,7 @@
 #include "schedule/cuda/products.h"
 #include "schedule/cuda/rows.h"
 #include "schedule/cuda/sums.h"
+#include "schedule/cuda/windows.h"
 
 namespace hone::schedule {
 
@@ -21,6 +22,7 @@ class AllSketches final : public KindSketches {
     if (auto mma = MmaSketch(workload, target)) all.push_back(*std::move(mma));
     if (auto products = ProductsSketch(workload, target)) all.push_back(*std::move(products));
     if (auto rows = RowsSketch(workload, target)) all.push_back(*std::move(rows));
+    if (auto windows = WindowsSketch(workload, target)) all.push_back(*std::move(windows));
     if (auto sums = SumsSketch(workload, target)) all.push_back(*std::move(sums));
     all.push_back(GridSketch(workload));
     if (auto maps = MapsSketch(workload)) all.push_back(*std::move(maps));
@@ -32,6 +34,7 @@ class AllSketches final : public KindSketches {
     if (auto products = ProductsSketch(workload, target)) return *std::move(products);
     auto rows = RowsSketch(workload, target);
     if (rows && rows->rule->Default(*rows)) return *std::move(rows);
+    if (auto windows = WindowsSketch(workload, target)) return *std::move(windows);
     auto sums = SumsSketch(workload, target);
     return sums ? *std::move(sums) : GridSketch(workload);
   }

@@ -16,16 +16,17 @@ namespace {
 
 /// Columns.
 constexpr size_t kWarpsY = 0, kRows = 1, kWarpsX = 2, kColumns = 3, kDepth = 4, kParts = 5,
-                 kStages = 6;
+                 kStages = 6, kThrough = 7;
 /// Sums that a lane keeps in registers.
 constexpr int64_t kMostSums = 128;
 
 WarpTile TileOf(const Values& v, const ProductAxes& axes) {
-  return {v[kWarpsY], v[kRows], v[kWarpsX], v[kColumns], v[kDepth], v[kStages], axes.number_bytes};
+  return {v[kWarpsY], v[kRows],   v[kWarpsX],        v[kColumns],
+          v[kDepth],  v[kStages], axes.number_bytes, v[kThrough] != 0};
 }
 
 Values ValuesOf(const WarpTile& t, int64_t parts) {
-  return {t.warps_y, t.rows, t.warps_x, t.columns, t.depth, parts, t.stages};
+  return {t.warps_y, t.rows, t.warps_x, t.columns, t.depth, parts, t.stages, t.through ? 1 : 0};
 }
 
 struct MmaForm : SketchForm {
@@ -56,7 +57,7 @@ class MmaRule final : public SketchRule {
         ScheduleNominal(w, product, form.card);
     }
     ScheduleRows(w, parts);
-    ScheduleOthers(w, parts);
+    ScheduleOthers(w, parts, form.card);
     return w.status();
   }
 
@@ -121,7 +122,8 @@ std::optional<Sketch> MmaSketch(const ir::Workload& workload, const ir::Target& 
                 {std::move(tiles),
                  std::move(depths),
                  PartsTable(w, *main),
-                 StagesTable()},
+                 StagesTable(),
+                 {"through", {"warp_through"}, {{0}, {1}}}},
                 &rule,
                 std::move(form)};
 }

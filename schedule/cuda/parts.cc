@@ -10,7 +10,8 @@ namespace hone::schedule {
 
 CudaParts PartsOf(TraceWriter& writer, int64_t partials, int64_t cuts) {
   CudaParts parts;
-  parts.rows = RowClusters(writer);
+  const std::set<int> inputs = WindowInputs(writer.workload());
+  parts.rows = RowClusters(writer, inputs);
   std::set<int> taken;
   for (const Cluster& cluster : parts.rows) {
     taken.insert(cluster.owner);
@@ -18,6 +19,11 @@ CudaParts PartsOf(TraceWriter& writer, int64_t partials, int64_t cuts) {
   }
   parts.products = PrepareProducts(writer, taken, cuts);
   for (const Product& product : parts.products) taken.insert(product.stage);
+  parts.windows = PrepareWindows(writer, taken, inputs);
+  for (const Window& window : parts.windows) {
+    taken.insert(window.stage);
+    if (window.input >= 0) taken.insert(window.input);
+  }
   const auto others = [&] {
     std::vector<int> left;
     for (const int id : LaunchedStages(writer)) {
@@ -61,7 +67,17 @@ void ScheduleRows(TraceWriter& writer, const CudaParts& parts) {
   }
 }
 
-void ScheduleOthers(TraceWriter& writer, const CudaParts& parts) {
+void ScheduleNominal(TraceWriter& writer, const Window& window, const ir::CudaTarget& card) {
+  const auto tile = NominalWindow(window.axes, card.multiprocessors);
+  if (tile) ScheduleWindow(writer, window, *tile);
+}
+
+void ScheduleOthers(TraceWriter& writer, const CudaParts& parts, const ir::CudaTarget& card) {
+  for (const Window& window : parts.windows) ScheduleNominal(writer, window, card);
+  ScheduleRest(writer, parts);
+}
+
+void ScheduleRest(TraceWriter& writer, const CudaParts& parts) {
   for (const CudaParts::Partial& partial : parts.partials)
     ScheduleReduction(writer, partial.stage, kGridThreads, !partial.along);
   for (const int id : parts.others) {

@@ -8,6 +8,7 @@
 #include "schedule/cuda/rows.h"
 #include "schedule/cuda/sums.h"
 #include "schedule/cuda/tile.h"
+#include "schedule/cuda/window_tile.h"
 
 namespace hone::schedule {
 
@@ -16,6 +17,7 @@ namespace hone::schedule {
 struct CudaParts {
   std::vector<Cluster> rows;      ///< rows.h
   std::vector<Product> products;  ///< product.h
+  std::vector<Window> windows;    ///< window_tile.h
   std::vector<int> others;        ///< a thread for each result
   /// sums.h; their Stages of partial results, and the sums of these, which are among the others.
   struct Partial {
@@ -34,8 +36,12 @@ int64_t PartialsOf(const CudaParts& parts, int stage);
 
 /// What a rule writes where it is about other parts: the nominal schedule of each.
 void ScheduleNominal(TraceWriter& writer, const Product& product, const ir::CudaTarget& card);
+void ScheduleNominal(TraceWriter& writer, const Window& window, const ir::CudaTarget& card);
 void ScheduleProducts(TraceWriter& writer, const CudaParts& parts, const ir::CudaTarget& card);
 void ScheduleRows(TraceWriter& writer, const CudaParts& parts);
-void ScheduleOthers(TraceWriter& writer, const CudaParts& parts);
+/// What is neither a product, rows nor a window.
+void ScheduleRest(TraceWriter& writer, const CudaParts& parts);
+/// The rest and windows.
+void ScheduleOthers(TraceWriter& writer, const CudaParts& parts, const ir::CudaTarget& card);
 
 }  // namespace hone::schedule

@@ -61,6 +61,9 @@ Factor FactorOf(const ir::Workload& workload, const Expr& e) {
 struct Factors {
   Factor first, second;
   int first_tensor = -1, second_tensor = -1;  ///< read by this factor alone
+  /// So many columns that lie together are one product, of which the first factor does not move
+  /// along them (a grouped convolution); 0: all are.
+  int64_t group = 0;
 
   int64_t number_bytes() const {
     if (IsByte(first.value->dtype)) return 1;
@@ -73,6 +76,16 @@ int TensorOf(const Factor& factor, const Factor& other) {
     if (std::ranges::find(other.tensors, tensor) == other.tensors.end()) return tensor;
   }
   return -1;
+}
+
+/// Over how many columns the factor stays where it is; 0: it does not move along them.
+int64_t StaysFor(const ir::Workload& workload, const ir::Stage& stage, const Factor& factor) {
+  int64_t columns = 0;
+  for (const Access& access : AccessesOf(workload, stage)) {
+    if (std::ranges::find(factor.tensors, access.tensor) != factor.tensors.end())
+      columns = std::gcd(columns, access.block[stage.num_spatial() - 1]);
+  }
+  return columns;
 }
 
 std::optional<Factors> FactorsOfSum(const ir::Workload& workload, const ir::Stage& stage) {
@@ -90,7 +103,14 @@ std::optional<Factors> FactorsOfSum(const ir::Workload& workload, const ir::Stag
     if (IsByte(factor->value->dtype) != (sum == ir::DType::kI32)) return std::nullopt;
   }
   if (f.first.DependsOn(column)) std::swap(f.first, f.second);
-  if (f.first.DependsOn(column) || !f.second.DependsOn(column)) return std::nullopt;
+  if (f.first.DependsOn(column)) {
+    const int64_t first = StaysFor(workload, stage, f.first);
+    const int64_t second = StaysFor(workload, stage, f.second);
+    if (second > first) std::swap(f.first, f.second);
+    f.group = std::max(first, second);
+    if (f.group < kLeastColumns || stage.spatial[column] % f.group != 0) return std::nullopt;
+  }
+  if (!f.second.DependsOn(column)) return std::nullopt;
   f.first_tensor = TensorOf(f.first, f.second);
   f.second_tensor = TensorOf(f.second, f.first);
   if (f.first_tensor < 0 || f.second_tensor < 0) return std::nullopt;
@@ -99,6 +119,42 @@ std::optional<Factors> FactorsOfSum(const ir::Workload& workload, const ir::Stag
       return std::nullopt;
   }
   return f;
+}
+
+/// Where a load of an element of a factor lies when one axis has this value, the others 0.
+int64_t OffsetAt(const ir::Workload& workload, const ir::Stage& stage, const ir::ExprNode& load,
+                 int axis, int64_t at) {
+  std::vector<Expr> point(static_cast<size_t>(stage.num_axes()), ir::Int(0));
+  point[static_cast<size_t>(axis)] = ir::Int(at);
+  const std::vector<int64_t>& shape = workload.tensors[load.id].shape;
+  int64_t flat = 0;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const Expr index = ir::Simplify(ir::SubstituteVars(load.args[d], point), {});
+    flat = flat * shape[d] + ir::AsInt(index).value_or(0);
+  }
+  return flat;
+}
+
+/// The most neighbours along an axis, a power of two, that lie side by side from a multiple of as
+/// many on in memory, as far as the first points tell.
+int64_t RunAlong(const ir::Workload& workload, const ir::Stage& stage, const Expr& factor,
+                 int axis) {
+  constexpr int64_t kTested = 64;
+  int64_t run = 16;
+  ir::Visit(factor, [&](const ir::ExprNode& node) {
+    if (node.kind != ExprKind::kLoad ||
+        std::ranges::none_of(node.args, [&](const Expr& i) { return ir::DependsOnVar(i, axis); }))
+      return;
+    const std::vector<int64_t>& shape = workload.tensors[node.id].shape;
+    while (run > 1 && shape.size() > 1 && shape.back() % run != 0) run /= 2;
+    int64_t before = 0;
+    for (int64_t at = 0; at < std::min(kTested, stage.Extent(axis)); ++at) {
+      const int64_t offset = OffsetAt(workload, stage, node, axis, at);
+      while (run > 1 && (at % run == 0 ? offset % run != 0 : offset - before != 1)) run /= 2;
+      before = offset;
+    }
+  });
+  return run;
 }
 
 /// Whether four neighbours along an axis, from a multiple of four on, lie side by side in memory,
@@ -111,17 +167,7 @@ bool LiesAlong(const ir::Workload& workload, const ir::Stage& stage, const Expr&
         std::ranges::none_of(node.args, [&](const Expr& i) { return ir::DependsOnVar(i, axis); }))
       return;
     any = true;
-    const std::vector<int64_t>& shape = workload.tensors[node.id].shape;
-    const auto offset = [&](int64_t at) {
-      std::vector<Expr> point(static_cast<size_t>(stage.num_axes()), ir::Int(0));
-      point[static_cast<size_t>(axis)] = ir::Int(at);
-      int64_t flat = 0;
-      for (size_t d = 0; d < shape.size(); ++d) {
-        const Expr index = ir::Simplify(ir::SubstituteVars(node.args[d], point), {});
-        flat = flat * shape[d] + ir::AsInt(index).value_or(0);
-      }
-      return flat;
-    };
+    const auto offset = [&](int64_t at) { return OffsetAt(workload, stage, node, axis, at); };
     for (int64_t at = 0; at + 1 < std::min(kTested, stage.Extent(axis)); ++at)
       along = along && (at % 4 == 3 || offset(at + 1) - offset(at) == 1);
   });
@@ -153,6 +199,7 @@ class Preparer {
     int64_t pixels = 1;
     for (const int a : rows) pixels *= stage.spatial[a];
     if (pixels < kLeastRows || stage.spatial.back() < kLeastColumns) return std::nullopt;
+    if (f_.group > 0 && stage.num_spatial() == ir::kMaxRank) return std::nullopt;
     const std::vector<int> depth = DepthAxes(stage);
     const int map = EpilogueOf(w_, id_, maps_);
     const bool cores = SuitsCores(stage, pixels);
@@ -170,6 +217,11 @@ class Preparer {
     for (const int each : {id_, map}) {
       if (each < 0 || rows.size() < 2) continue;
       w_.Emit(fmt::format("flatten({}, [{}])", w_.name(each), fmt::join(Names(rows, 'i'), ",")));
+    }
+    for (const int each : {id_, map}) {
+      if (each < 0 || f_.group == 0) continue;
+      w_.Emit(fmt::format("unflatten({}, i{}, {})", w_.name(each), w_.stage(each).num_spatial() - 1,
+                          f_.group));
     }
     auto axes = FindProduct(w_.workload(), w_.stage(id_));
     Product product{.stage = id_, .epilogue = map};
@@ -311,7 +363,7 @@ class Preparer {
 
 std::optional<ProductAxes> FindProduct(const ir::Workload& workload, const ir::Stage& stage) {
   const auto factors = FactorsOfSum(workload, stage);
-  if (!factors) return std::nullopt;
+  if (!factors || factors->group > 0) return std::nullopt;
   ProductAxes axes;
   const int spatial = stage.num_spatial();
   axes.column = spatial - 1;
@@ -348,6 +400,10 @@ std::optional<ProductAxes> FindProduct(const ir::Workload& workload, const ir::S
   axes.first_by_depth = !LiesAlong(workload, stage, factors->first.value, axes.row);
   axes.second_by_depth = LiesAlong(workload, stage, factors->second.value, axes.reduce) &&
                          !LiesAlong(workload, stage, factors->second.value, axes.column);
+  axes.first_run =
+      RunAlong(workload, stage, factors->first.value, axes.first_by_depth ? axes.reduce : axes.row);
+  axes.second_run = RunAlong(workload, stage, factors->second.value,
+                             axes.second_by_depth ? axes.reduce : axes.column);
   return axes;
 }
 

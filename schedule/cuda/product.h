@@ -22,6 +22,8 @@ struct ProductAxes {
   int64_t outer_depth = 1;                                ///< iterations of the other reduce axes
   /// Whether neighbours along the reduce axis lie side by side in memory.
   bool first_by_depth = false, second_by_depth = false;
+  /// So many neighbours along what lies side by side begin at a multiple of as many in memory.
+  int64_t first_run = 1, second_run = 1;
   int64_t number_bytes = 4;  ///< 2: both factors are f16, or both bf16; 1: bytes, summed in i32
 };
 

@@ -30,12 +30,13 @@ struct ProductsForm : SketchForm {
   std::string stage;  ///< the sum with most to do
   int64_t rows = 1;   ///< of the product with most
   ProductAxes axes;   ///< of that sum
-  int64_t most_shared_bytes = 0;
+  ir::CudaTarget card;
 };
 
 class ProductsRule final : public SketchRule {
  public:
-  absl::Status Emit(const Sketch&, const Values& v, TraceWriter& w) const override {
+  absl::Status Emit(const Sketch& sketch, const Values& v, TraceWriter& w) const override {
+    const auto& form = static_cast<const ProductsForm&>(*sketch.form);
     const CudaParts parts = PartsOf(w, 0, v[kParts]);
     for (const Product& product : parts.products) {
       BlockTile tile = TileOf(v);
@@ -43,7 +44,7 @@ class ProductsRule final : public SketchRule {
       ScheduleProduct(w, product.stage, product.axes, tile);
     }
     ScheduleRows(w, parts);
-    ScheduleOthers(w, parts);
+    ScheduleOthers(w, parts, form.card);
     return w.status();
   }
 
@@ -57,7 +58,7 @@ class ProductsRule final : public SketchRule {
   std::string_view Refusal(const Sketch& sketch, const Values& v) const override {
     const auto& form = static_cast<const ProductsForm&>(*sketch.form);
     const BlockTile tile = TileOf(v);
-    if (tile.shared_bytes() > form.most_shared_bytes)
+    if (tile.shared_bytes() > form.card.block_shared_bytes)
       return "slices larger than a block's shared memory";
     if (tile.rows * tile.vectors * BlockTile::kLanes > 128) return "too many registers";
     if (!FitsGrid(form.axes, v[kParts], tile)) return "more blocks than a grid has";
@@ -99,7 +100,7 @@ std::optional<Sketch> ProductsSketch(const ir::Workload& workload, const ir::Tar
   form->stage = w.name(main->stage);
   form->rows = rows;
   form->axes = main->axes;
-  form->most_shared_bytes = card.block_shared_bytes;
+  form->card = card;
   DecisionTable tiles{"tile", {"threads_y", "rows", "threads_x", "vectors"}, {}};
   for (const BlockTile& t : BlockTiles())
     tiles.rows.push_back({t.threads_y, t.rows, t.threads_x, t.vectors});

@@ -12,6 +12,7 @@
 #include "ir/cuda/cuda_target.h"
 #include "schedule/access.h"
 #include "schedule/cuda/parts.h"
+#include "schedule/cuda/window_tile.h"
 #include "schedule/nest_builder.h"
 #include "schedule/trace_query.h"
 
@@ -103,6 +104,15 @@ void TakeReduction(const ir::Workload& workload, const std::vector<int>& live, c
   to.members.insert(to.members.begin(), from.owner);
 }
 
+/// Whether the lanes of several warps find the numbers of a row, each warp's in registers, and what
+/// the warps found meets in shared memory once.
+bool SharedByWarps(const ir::Workload& workload, const Cluster& cluster, int64_t threads) {
+  return threads > kWarpThreads && std::ranges::all_of(cluster.members, [&](int id) {
+           const ir::Stage& stage = workload.stages[id];
+           return !IsReduction(stage) || ReducedByLanes(workload, stage, kWarpThreads);
+         });
+}
+
 /// Writes one cluster.
 class RowWriter {
  public:
@@ -115,6 +125,7 @@ class RowWriter {
         row_axis_(cluster.row_axes - 1) {}
 
   void Write() {
+    if (SharedByWarps(w_.workload(), cluster_, threads_)) return WriteWarps();
     const ir::Stage owner = w_.stage(cluster_.owner);
     std::vector<std::vector<std::string>> parts;  // of each member
     for (const int id : cluster_.members) {
@@ -134,18 +145,23 @@ class RowWriter {
     w_.Emit(fmt::format("bind({}, thread.x)", at));
     if (vectors_ > 1) w_.Emit(fmt::format("vectorize({}.2)", column));
     for (size_t k = parts.size(); k-- > 0;) {
+      // A map of one number a row is every thread's own.
+      const char* const where = IsNumber(w_.stage(cluster_.members[k])) ? "register" : "shared";
       for (size_t p = parts[k].size(); p-- > 0;)
-        w_.Emit(fmt::format("compute_at({}, {}, shared)", parts[k][p], at));
+        w_.Emit(fmt::format("compute_at({}, {}, {})", parts[k][p], at, where));
     }
     for (size_t k = 0; k < parts.size(); ++k) {
       const ir::Stage member = w_.stage(cluster_.members[k]);
       for (size_t p = 0; p + 1 < parts[k].size(); ++p)
         BindLanes(parts[k][p], Axis(parts[k][p], row_axis_ + 1));
       if (member.num_spatial() <= row_axis_ + 1) {
-        if (IsReduction(member) && parts[k].size() == 1)
+        if (IsNumber(member)) continue;
+        if (parts[k].size() == 1) {
+          if (rows_ > 1) w_.Emit(fmt::format("bind({}, thread.y)", Axis(member.name, row_axis_)));
           ReduceByLanes(member);
-        else
+        } else {
           BindScalar(member.name);
+        }
         continue;
       }
       const std::string element = Axis(member.name, row_axis_ + 1);
@@ -156,6 +172,77 @@ class RowWriter {
   }
 
  private:
+  /// Rows and the warps of each are thread.y, lanes are thread.x. A warp reduces a stretch of its
+  /// row; each thread folds what the warps found, which it and all maps of one number a row keep in
+  /// registers.
+  void WriteWarps() {
+    const ir::Stage owner = w_.stage(cluster_.owner);
+    std::vector<std::string> found(cluster_.members.size());
+    for (size_t k = 0; k < found.size(); ++k) {
+      const std::string& name = w_.name(cluster_.members[k]);
+      if (!IsReduction(w_.stage(cluster_.members[k]))) continue;
+      found[k] = w_.NextStage();
+      w_.Emit(fmt::format("{0} = rfactor({1}, {1}.r0, {2}, outer)", found[k], name, warps()));
+    }
+    if (!w_.status().ok()) return;
+    SplitRows(owner);
+    const std::string column = Axis(owner.name, row_axis_ + 1);
+    SplitOverWarps(owner.name, vectors_);
+    std::vector<std::string> inside = {column + ".1", column + ".2", column + ".0"};
+    if (vectors_ > 1) inside.push_back(column + ".3");
+    BindRows(owner, inside);
+    const std::string at = column + ".2";
+    w_.Emit(fmt::format("bind({}, thread.x)", at));
+    if (vectors_ > 1) w_.Emit(fmt::format("vectorize({}.3)", column));
+    for (size_t k = found.size(); k-- > 0;) {
+      const ir::Stage member = w_.stage(cluster_.members[k]);
+      const bool of_row = member.num_spatial() > row_axis_ + 1;
+      w_.Emit(
+          fmt::format("compute_at({}, {}, {})", member.name, at, of_row ? "shared" : "register"));
+      if (!found[k].empty()) w_.Emit(fmt::format("compute_at({}, {}, shared)", found[k], at));
+    }
+    for (size_t k = 0; k < found.size(); ++k) {
+      const ir::Stage member = w_.stage(cluster_.members[k]);
+      if (!found[k].empty()) {
+        BindWarps(found[k], Axis(found[k], row_axis_ + 1));
+        ReduceByLanes(w_.stage(w_.workload().FindStage(found[k])));
+        w_.Emit(fmt::format("unroll({}.r0)", member.name));
+      } else if (member.num_spatial() > row_axis_ + 1) {
+        SplitOverWarps(member.name, 1);
+        const std::string element = Axis(member.name, row_axis_ + 1);
+        w_.Emit(fmt::format("reorder({0}.1, {0}.2, {0}.0)", element));
+        BindWarps(member.name, element + ".1");
+        w_.Emit(fmt::format("bind({}.2, thread.x)", element));
+      }
+    }
+  }
+
+  /// A map of one number a row.
+  bool IsNumber(const ir::Stage& stage) const {
+    return !IsReduction(stage) && stage.num_spatial() <= row_axis_ + 1;
+  }
+
+  int64_t warps() const { return threads_ / kWarpThreads; }
+
+  /// The elements of a row.
+  void SplitOverWarps(const std::string& stage, int64_t vectors) {
+    const std::string element = Axis(stage, row_axis_ + 1);
+    const int64_t extent = w_.stage(w_.workload().FindStage(stage)).spatial[row_axis_ + 1];
+    const std::string inner = vectors > 1 ? fmt::format(", {}", vectors) : "";
+    w_.Emit(fmt::format("split({}, [{}, {}{}]{})", element, warps(), kWarpThreads, inner,
+                        Tail(extent, threads_ * vectors)));
+  }
+
+  /// The rows of a block and this loop over warps, just inside.
+  void BindWarps(const std::string& stage, std::string warp) {
+    if (rows_ > 1) {
+      const std::string both = stage + ".f0";
+      w_.Emit(fmt::format("{} = fuse({}, {})", both, Axis(stage, row_axis_), warp));
+      warp = both;
+    }
+    w_.Emit(fmt::format("bind({}, thread.y)", warp));
+  }
+
   static std::string Axis(const std::string& stage, int axis) {
     return fmt::format("{}.i{}", stage, axis);
   }
@@ -199,7 +286,15 @@ class RowWriter {
       block = fused;
     }
     w_.Emit(fmt::format("bind({}, block.x)", block));
-    if (rows_ > 1) w_.Emit(fmt::format("bind({}.1, thread.y)", Axis(owner.name, row_axis_)));
+    const bool by_warps = SharedByWarps(w_.workload(), cluster_, threads_);
+    std::string row = Axis(owner.name, row_axis_) + ".1";
+    if (by_warps && rows_ > 1) {
+      const std::string both = fmt::format("{}.f{}", owner.name, row_axis_);
+      w_.Emit(fmt::format("{} = fuse({}, {})", both, row, inside[0]));
+      row = both;
+    }
+    if (by_warps && rows_ == 1) row = inside[0];
+    if (by_warps || rows_ > 1) w_.Emit(fmt::format("bind({}, thread.y)", row));
   }
 
   void SplitRows(const ir::Stage& owner) {
@@ -214,13 +309,14 @@ class RowWriter {
     w_.Emit(fmt::format("bind({}, thread.x)", loop));
   }
 
-  /// One number for a row, by all its threads: each reduces every so many-th element.
+  /// One number for a row, or for each warp of it, by a warp: a lane reduces every 32nd element.
   void ReduceByLanes(const ir::Stage& stage) {
     const std::string terms = stage.name + ".r0", lane = terms + ".1";
-    w_.Emit(fmt::format("split({}, {}{})", terms, threads_, Tail(stage.reduce[0], threads_)));
+    w_.Emit(
+        fmt::format("split({}, {}{})", terms, kWarpThreads, Tail(stage.reduce[0], kWarpThreads)));
     w_.Emit(fmt::format("reorder({}, {}.0)", lane, terms));
     w_.Emit(fmt::format("{} = cache_write({}, register, at={})", w_.NextStage(), stage.name, lane));
-    BindLanes(stage.name, lane);
+    w_.Emit(fmt::format("bind({}, thread.x)", lane));
   }
 
   /// One number for a row, by one thread of it.
@@ -275,8 +371,10 @@ std::shared_ptr<RowsForm> FormOf(const TraceWriter& w, const std::vector<Cluster
 std::string_view RefusalOf(const RowsForm& form, const Values& v, int64_t most_shared_bytes) {
   if (v[kThreads] * v[kRows] > kMostThreads) return "too many threads";
   if (v[kRows] > form.rows) return "a block has more rows than there are";
+  const bool warps = form.exchanged == form.reductions;
   const int64_t factored = form.reductions - (v[kThreads] == kWarpThreads ? form.exchanged : 0);
-  const int64_t partial = 4 * factored * (v[kThreads] + 2 * kFold);
+  const int64_t found = warps ? v[kThreads] / kWarpThreads : v[kThreads] + 2 * kFold;
+  const int64_t partial = 4 * factored * found;
   if (v[kRows] * (form.shared_bytes + partial) > most_shared_bytes)
     return "rows larger than a block's shared memory";
   return {};
@@ -305,7 +403,7 @@ class RowsRule final : public SketchRule {
     const CudaParts parts = PartsOf(w);
     for (const Cluster& cluster : parts.rows) ScheduleRow(w, cluster, v);
     ScheduleProducts(w, parts, form.card);
-    ScheduleOthers(w, parts);
+    ScheduleOthers(w, parts, form.card);
     return w.status();
   }
 
@@ -315,8 +413,9 @@ class RowsRule final : public SketchRule {
     const std::vector<int64_t> rows = FactorsOf(trace, form.row_loop);
     const std::vector<int64_t> columns = FactorsOf(trace, form.column_loop);
     if (!rows.empty()) values[kRows] = rows[0];
-    if (!columns.empty()) values[kThreads] = columns[0];
-    if (columns.size() > 1) values[kVectors] = columns[1];
+    const bool warps = columns.size() > 1 && columns[1] == kWarpThreads;
+    if (!columns.empty()) values[kThreads] = columns[0] * (warps ? kWarpThreads : 1);
+    if (columns.size() > (warps ? 2U : 1U)) values[kVectors] = columns.back();
     return values;
   }
 
@@ -337,9 +436,9 @@ bool ReducedByLanes(const ir::Workload& workload, const ir::Stage& stage, int64_
          stage.results.size() == 1 && ir::SizeOf(workload.tensors[stage.results[0]].dtype) >= 4;
 }
 
-std::vector<Cluster> RowClusters(TraceWriter& writer) {
+std::vector<Cluster> RowClusters(TraceWriter& writer, const std::set<int>& keep) {
   const ir::Workload& w = writer.workload();
-  std::vector<Cluster> all = FindClusters(writer, -1, -1);
+  std::vector<Cluster> all = FindClusters(writer, keep, -1);
   const std::vector<int> live = LiveStages(writer.schedule());
   std::vector<Cluster> rows;
   for (size_t k = 0; k < all.size(); ++k) {
@@ -362,7 +461,7 @@ void ScheduleRow(TraceWriter& writer, const Cluster& cluster, const Values& numb
 std::optional<Sketch> RowsSketch(const ir::Workload& workload, const ir::Target& target) {
   static const RowsRule rule;
   TraceWriter w(workload);
-  const std::vector<Cluster> clusters = RowClusters(w);
+  const std::vector<Cluster> clusters = RowClusters(w, WindowInputs(workload));
   if (clusters.empty()) return std::nullopt;
   auto form = FormOf(w, clusters);
   form->card = target.As<ir::CudaTarget>();

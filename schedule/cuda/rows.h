@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "ir/target.h"
@@ -12,7 +13,8 @@ namespace hone::schedule {
 
 /// The clusters of inlined Stages whose rows the threads of a block share: a map with reductions of
 /// its rows (softmax, norms). A reduction that no map follows has too few results for its threads.
-std::vector<Cluster> RowClusters(TraceWriter& writer);
+/// `keep`: Stages that are not inlined.
+std::vector<Cluster> RowClusters(TraceWriter& writer, const std::set<int>& keep);
 
 /// The numbers of the default, for all clusters; nothing where no block can hold their rows.
 std::optional<Values> NominalRows(const TraceWriter& writer, const std::vector<Cluster>& clusters);

@@ -45,7 +45,7 @@ class SumsRule final : public SketchRule {
     const CudaParts parts = PartsOf(w, v[0]);
     ScheduleProducts(w, parts, form.card);
     ScheduleRows(w, parts);
-    ScheduleOthers(w, parts);
+    ScheduleOthers(w, parts, form.card);
     return w.status();
   }
 

@@ -41,8 +41,10 @@ int64_t TermsOf(const ProductAxes& axes) { return ir::kMmaTermBytes / axes.numbe
 }  // namespace
 
 int64_t WarpTile::shared_bytes() const {
-  return stages * (SliceBytes(block_rows(), depth, number_bytes) +
-                   SliceBytes(block_columns(), depth, number_bytes));
+  constexpr int64_t kSumBytes = 4, kGap = 8;
+  const int64_t box = through ? warps() * 16 * (8 * columns + kGap) * kSumBytes : 0;
+  return box + stages * (SliceBytes(block_rows(), depth, number_bytes) +
+                         SliceBytes(block_columns(), depth, number_bytes));
 }
 
 std::string_view WarpTile::Misfit(const ProductAxes& axes) const {
@@ -50,6 +52,8 @@ std::string_view WarpTile::Misfit(const ProductAxes& axes) const {
   if (SticksOut(axes.rows, block_rows()) || (rows > 1 && block_rows() >= 2 * axes.rows))
     return "half of the block has no rows";
   if (SticksOut(axes.columns, block_columns())) return "half of the block has no columns";
+  if (through && axes.columns % (kChunkBytes / 4) != 0)
+    return "rows of the result are no whole 16 bytes";
   if (Parts(axes.rows, block_rows()) > kMostBlocksY || axes.batches > kMostBlocksY)
     return "more blocks than a grid has";
   return {};
@@ -124,7 +128,8 @@ void ScheduleWarpTile(TraceWriter& w, int id, const ProductAxes& axes, const War
   w.Emit(fmt::format("{} = fuse({}.4, {}.3)", lane, m, n));
   w.Emit(fmt::format("bind({}, thread.y)", warp));
   w.Emit(fmt::format("bind({}, thread.x)", lane));
-  w.Emit(fmt::format("{} = cache_write({}, register, at={})", w.NextStage(), stage.name, lane));
+  w.Emit(fmt::format("{} = cache_write({}, register, at={}{})", w.NextStage(), stage.name, lane,
+                     tile.through ? ", through=shared" : ""));
   if (steps) w.Emit(fmt::format("unroll({}.1)", k));
   w.Emit(fmt::format("unroll({}.2)", m));
   w.Emit(fmt::format("unroll({}.2)", n));
@@ -132,24 +137,27 @@ void ScheduleWarpTile(TraceWriter& w, int id, const ProductAxes& axes, const War
   w.Emit(fmt::format("vectorize({}.4)", n));
   // Rows along what lies side by side in memory; how they are fetched follows from that.
   const int64_t chunk = kChunkBytes / axes.number_bytes;
-  const auto copy = [&](int tensor, int length, bool by_depth) {
+  const auto copy = [&](int tensor, int length, bool by_depth, int64_t run) {
     CopySlice(w, id, k + ".0",
               {.tensor = tensor,
                .outer = by_depth ? length : axes.reduce,
                .inner = by_depth ? axes.reduce : length,
                .along_inner = true,
-               .lanes = chunk,
+               .lanes = run * axes.number_bytes < 4 ? chunk : std::min(chunk, run),
                .row_gap = chunk},
               tile.warps(), ir::kMmaLanes);
   };
-  copy(axes.first, axes.row, axes.first_by_depth);
-  copy(axes.second, axes.column, axes.second_by_depth);
+  // Pieces of which a copy brings all or none.
+  copy(axes.first, axes.row, axes.first_by_depth, axes.first_run);
+  copy(axes.second, axes.column, axes.second_by_depth, axes.second_run);
   if (tile.stages > 1) w.Emit(fmt::format("pipeline({}.0, {})", k, tile.stages));
 }
 
 std::optional<WarpTile> ReadWarpTile(const Trace& trace, const std::string& stage) {
   std::vector<int64_t> rows, columns, depth;
   WarpTile tile;
+  const Instruction* const sums = FindInstruction(trace, "cache_write", stage);
+  tile.through = sums != nullptr && sums->named.size() > 1;
   for (const Instruction& i : trace.instructions) {
     if (i.positional.empty() || !i.positional[0].starts_with(stage + ".")) continue;
     if (i.primitive == "pipeline") tile.stages = std::strtoll(i.positional[1].c_str(), nullptr, 10);

@@ -22,6 +22,7 @@ struct WarpTile {
   int64_t depth = 32;        ///< iterations of a slice, a multiple of 16, of bytes of 32
   int64_t stages = 1;        ///< slices that exist at once, later ones on their way
   int64_t number_bytes = 2;  ///< of a factor: f16 and bf16, or bytes
+  bool through = false;      ///< results are stored through shared memory, by 16 bytes
 
   int64_t block_rows() const { return warps_y * rows * 16; }
   int64_t block_columns() const { return warps_x * columns * 8; }

@@ -186,8 +186,9 @@ constexpr Entry kPrimitives[] = {
     {"pack", ApplyPack},           {"rfactor", ApplyRfactor},      {"vectorize", ApplyAnnotate},
     {"unroll", ApplyAnnotate},     {"parallel", ApplyAnnotate},    {"align", ApplyAlign},
     {"bind", ApplyAnnotate},       {"prefetch", ApplyPrefetch},    {"tensorize", ApplyTensorize},
-    {"flatten", ApplyFlatten},     {"im2col", ApplyIm2col},        {"epilogue", ApplyEpilogue},
-    {"pipeline", ApplyPipeline},   {"permute", ApplyPermute},      {"round", ApplyRound},
+    {"flatten", ApplyFlatten},     {"unflatten", ApplyUnflatten},  {"im2col", ApplyIm2col},
+    {"epilogue", ApplyEpilogue},   {"pipeline", ApplyPipeline},    {"permute", ApplyPermute},
+    {"round", ApplyRound},
 };
 }  // namespace
 

@@ -84,6 +84,7 @@ absl::Status ApplyAlign(Schedule&, const Instruction&);
 absl::Status ApplyPipeline(Schedule&, const Instruction&);
 absl::Status ApplyAlgorithm(Schedule&, const Instruction&);
 absl::Status ApplyFlatten(Schedule&, const Instruction&);
+absl::Status ApplyUnflatten(Schedule&, const Instruction&);
 absl::Status ApplyRound(Schedule&, const Instruction&);
 absl::Status ApplyPermute(Schedule&, const Instruction&);
 absl::Status ApplyIm2col(Schedule&, const Instruction&);

@@ -208,7 +208,7 @@ TEST(MmaTest, ReadsBackWhatItWrites) {
       for (const auto& depth : sketch->tables[1].rows) {
         for (const auto& parts : sketch->tables[2].rows) {
           const schedule::Values values{tile[0],  tile[1],  tile[2],  tile[3],
-                                        depth[0], parts[0], 1 + n % 4};
+                                        depth[0], parts[0], 1 + n % 4, n % 2};
           if (!sketch->rule->Refusal(*sketch, values).empty()) continue;
           schedule::TraceWriter writer(workload);
           ASSERT_TRUE(sketch->rule->Emit(*sketch, values, writer).ok()) << writer.status();

@@ -37,6 +37,16 @@ TEST(MatrixForm, FlattenSpatialAxes) {
               HasSubstr("must come before the loops of s0 are split"));
 }
 
+TEST(MatrixForm, UnflattenIsTheInverse) {
+  const std::string loops = Loops(kWindow, "unflatten(s0, i1, 2)\nunflatten(s1, i1, 2)");
+  EXPECT_THAT(loops, HasSubstr("for v2 < 2:\n"));
+  EXPECT_THAT(loops, HasSubstr("s0[v6 * 12 + v7 * 6 + v8 * 3 + v9]")) << "as stored before";
+  EXPECT_EQ(Loops(kMap, "flatten(s0, [i0,i1])\nunflatten(s0, i0, 8)"), Loops(kMap, ""));
+  EXPECT_THAT(Loops(kWindow, "unflatten(s0, i2, 2)"), HasSubstr("3 iterations are no multiple"));
+  EXPECT_THAT(Loops(kWindow, "unflatten(s0, r0, 2)"), HasSubstr("axes are i0, i1"));
+  EXPECT_THAT(Loops(kWindow, "unflatten(s0, i3, 2)"), HasSubstr("s0 has no i3"));
+}
+
 TEST(MatrixForm, FlattenReduceAxes) {
   EXPECT_THAT(Loops(kWindow, "flatten(s0, [r0,r1])"), HasSubstr("for v3 < 4:\n"));
   const std::string padded = Loops(kWindow, "flatten(s0, [r1,r0], 8)");

@@ -20,7 +20,7 @@ class Generator {
   Trace Run(const std::string& kind) {
     if (kind == "winograd") StartWinograd();
     if (kind == "online_softmax") StartOnlineSoftmax();
-    Rewrite();
+    Rewrite(kind == "grid");
     if (kind == "grid") {
       Grid();
     } else {
@@ -95,7 +95,7 @@ class Generator {
   }
 
   /// Primitives that rewrite Stages: before their loops are touched.
-  void Rewrite() {
+  void Rewrite(bool grid) {
     for (int id : LiveStages(s_)) {
       if (stage(id).combiner == ir::Combiner::kNone && !IsOutput(id) && r_.Chance(0.3))
         Try(fmt::format("inline({})", Name(id)));
@@ -110,7 +110,7 @@ class Generator {
     }
     for (int id : LiveStages(s_)) {
       if (r_.Chance(0.3)) PackOne(id);
-      if (r_.Chance(0.2)) FlattenOne(id);
+      if (r_.Chance(0.2)) FlattenOne(id, grid);
       if (r_.Chance(0.2)) PermuteOne(id);
     }
     for (int id : LiveStages(s_)) {
@@ -120,14 +120,16 @@ class Generator {
     }
   }
 
-  /// Two neighbours among the axes, or a reduce axis rounded up.
-  void FlattenOne(int id) {
+  /// Two neighbours among the axes, a reduce axis rounded up, or on a grid one axis as two.
+  void FlattenOne(int id, bool grid) {
     const std::string name = Name(id);
     const int spatial = stage(id).num_spatial(), first = static_cast<int>(r_.Between(0, 3));
     if (r_.Chance(0.5))
       Try(fmt::format("flatten({}, [r0], {})", name, r_.Between(1, 5)));
     else if (first + 1 < spatial)
       Try(fmt::format("flatten({}, [i{},i{}])", name, first, first + 1));
+    else if (spatial > 0 && grid)
+      Try(fmt::format("unflatten({}, i{}, 2)", name, first % spatial));
   }
 
   void PermuteOne(int id) {
