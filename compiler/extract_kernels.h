@@ -15,7 +15,7 @@ namespace hone::compiler {
 struct ModelWays {
   ModelSteps steps;
   std::vector<ModelKernel> others;  ///< may have Workloads of `steps` and the same one twice
-  /// Of the chains of layers where the batch runs the other way; empty where that is settled.
+  /// The chains of layers where the batch runs the other way; empty where that is settled.
   CascadeChoice other_cascades;
 };
 

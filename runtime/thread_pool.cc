@@ -35,8 +35,8 @@ constexpr int64_t kGivesWayNs = 1'000'000'000, kTurnNs = 1'000'000;
 // A crew counts as running for so long after it was seen so.
 constexpr int64_t kRunningNs = 2'000'000;
 
-/// A guest's system may take a CPU that rests for one that the host has taken away, and then wakes a
-/// thread beside the one that wakes it (Linux: vcpu_is_preempted).
+/// A guest's system may take a CPU that rests for one that the host has taken away, and then wakes
+/// a thread beside the one that wakes it (Linux: vcpu_is_preempted).
 bool IsVirtualMachine() {
   static const bool is_virtual = [] {
     constexpr unsigned kFeatures = 1, kHypervisor = 1U << 31;

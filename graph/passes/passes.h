@@ -86,7 +86,8 @@ absl::StatusOr<int> RecogniseQuantised(Graph& graph, const PassContext& context)
 ///   %3 = MatMul(%0, %2)
 absl::StatusOr<int> NarrowWeights(Graph& graph, const PassContext& context);
 
-/// Finds layer norm, RMS norm and softmax written as primitives, and softmax whose NaN become zeros.
+/// Finds layer norm, RMS norm and softmax written as primitives, and softmax whose NaN become
+/// zeros.
 ///
 ///   %1 = Reduce(%0) {fn=mean}                 %7 = Normalise(%0, %s, %b) {kind=layer}
 ///   %2 = Binary(%0, %1) {fn=sub}
