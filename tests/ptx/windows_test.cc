@@ -186,6 +186,12 @@ TEST(WindowsTest, WhatDoesNotOverlapIsNone) {
   EXPECT_FALSE(sketch({.height = 28, .width = 28, .kernel = 1, .pad = 0, .group = 1}));
   EXPECT_TRUE(sketch({.height = 28, .width = 28, .kernel = 1, .pad = 0, .group = 4}))
       << "the channels of a group read the same";
+  // All of its output channels read the same, too few for a product of matrices.
+  const std::string dense =
+      "workload 1\nx0: f32[1,28,28,4] input range(-1,1)\nx1: f32[8,4,3,3] constant\n"
+      "s0: f32[1,26,26,8] output = sum[r0:3,r1:3,r2:4] (x0[i0, i1 + r0, i2 + r1, r2] * "
+      "x1[i3, r2, r0, r1])\n";
+  EXPECT_FALSE(schedule::WindowsSketch(schedule::WorkloadOf(dense), CudaTarget("sm_80")));
 }
 
 /// How many bytes threads ask the executor's global memory for, by the loads that are emitted: a
