@@ -85,7 +85,7 @@ TEST(PtxBulkTest, ABoxLiesWhereTheSwizzleSays) {
 }
 
 TEST(PtxBulkTest, FindsWhatIsForgotten) {
-  // Of several seeds the first that finds it.
+  // The first of several seeds that finds it.
   const auto why = [](const std::string& from, const std::string& to) {
     const std::string text = Replaced(KernelText(0, 0), from, to);
     std::string error;
