@@ -339,8 +339,9 @@ TEST(WgmmaTest, EveryTileAssemblesWithoutSpills) {
   }
 }
 
-std::string WhyNot(const std::string& from, const std::string& to) {
-  const ir::Workload workload = schedule::WorkloadOf(kSmall.Text());
+std::string WhyNot(const std::string& from, const std::string& to,
+                   const Product& product = kSmall) {
+  const ir::Workload workload = schedule::WorkloadOf(product.Text());
   std::string text = ToText(TileTrace(workload, {.groups = 1, .columns = 16, .stages = 1}));
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << text;
@@ -362,6 +363,38 @@ TEST(WgmmaTest, RefusesWhatWarpgroupsDoNotMultiply) {
   EXPECT_THAT(WhyNot("swizzle(s3)\n", "swizzle(s3)\nswizzle(s3)\n"),
               HasSubstr("is swizzled already"));
   EXPECT_THAT(WhyNot("[2,4,2], mask", "[1,4,2], mask"), HasSubstr("2 to 32 eights of columns"));
+}
+
+// Four warps whose rows are two and two of different places.
+TEST(WgmmaTest, RefusesRowsThatDoNotFollowEachOther) {
+  Product product = kSmall;
+  product.rows = 128;
+  EXPECT_EQ(WhyNot("[1,1,4,2,8]", "[1,2,4,2,8]", product), "");
+  EXPECT_THAT(WhyNot("[1,1,4,2,8]", "[2,2,2,2,8]", product),
+              HasSubstr("the rows of four warps must follow each other"));
+}
+
+TEST(WgmmaTest, ReadsBackWhatItWrites) {
+  const ir::Workload workload =
+      schedule::WorkloadOf(Product{.rows = 512, .columns = 768, .depth = 512}.Text());
+  const auto sketch = schedule::WgmmaSketch(workload, CudaTarget(kChip));
+  ASSERT_TRUE(sketch.has_value());
+  int read_back = 0;
+  for (const GroupTile& tile : schedule::GroupTiles()) {
+    for (const int64_t parts : {1, 2}) {
+      for (const int64_t boxes : {0, 1}) {
+        const schedule::Values values = {tile.groups, tile.rows, tile.columns,
+                                         parts,       2 + boxes, boxes};
+        if (!sketch->rule->Refusal(*sketch, values).empty()) continue;
+        schedule::TraceWriter writer(workload);
+        ASSERT_TRUE(sketch->rule->Emit(*sketch, values, writer).ok()) << writer.status();
+        const auto read = sketch->rule->Read(*sketch, writer.trace());
+        ASSERT_TRUE(read.ok() && *read == values) << ToText(writer.trace());
+        ++read_back;
+      }
+    }
+  }
+  EXPECT_GE(read_back, 24);
 }
 
 TEST(WgmmaTest, OtherMachinesRefuseTheCode) {
