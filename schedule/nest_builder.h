@@ -71,16 +71,6 @@ class NestBuilder {
     std::vector<Span> axes;
   };
 
-  /// While what is computed at a pipelined loop is made.
-  struct Pipeline {
-    int64_t stages = 1;
-    ir::Expr slot;               ///< number of the tile
-    std::map<int, int> buffers;  ///< by tensor: the tiles
-    int barriers = -1;           ///< the buffer where boxes arrive; -1: threads copy
-    int64_t bytes = 0;           ///< of the boxes of an iteration
-    bool boxes() const { return barriers >= 0; }
-  };
-
   // nest_builder.cc: loops.
   absl::StatusOr<Emitted> Loops(Instance& instance, size_t position, Walk& walk);
   absl::StatusOr<Emitted> EnterSegment(Instance& instance, size_t position, const Segment& segment,

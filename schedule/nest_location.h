@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "ir/expr.h"
@@ -24,6 +25,16 @@ struct Location {
   /// Not 0: the last dimension's rows are cut into pieces of 64, so many elements apart.
   int64_t piece = 0;
   bool whole() const { return low.empty() && tile_loops.empty(); }
+};
+
+/// While what is computed at a pipelined loop is made.
+struct Pipeline {
+  int64_t stages = 1;
+  ir::Expr slot;               ///< number of the tile
+  std::map<int, int> buffers;  ///< by tensor: the tiles
+  int barriers = -1;           ///< the buffer where boxes arrive; -1: threads copy
+  int64_t bytes = 0;           ///< of the boxes of an iteration
+  bool boxes() const { return barriers >= 0; }
 };
 
 }  // namespace hone::schedule

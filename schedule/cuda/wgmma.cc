@@ -48,7 +48,7 @@ class WgmmaRule final : public SketchRule {
         ScheduleNominal(w, product, form.card);
     }
     ScheduleRows(w, parts);
-    ScheduleOthers(w, parts);
+    ScheduleOthers(w, parts, form.card);
     return w.status();
   }
 
