@@ -236,6 +236,11 @@ llvm::Value* FunctionEmitter::HoistedPointer(int buffer, std::vector<Term> terms
 }
 
 llvm::Value* FunctionEmitter::Pointer(int buffer, const Affine& index) {
+  return Of(buffer).swizzle == ir::Swizzle::kNone ? PlainPointer(buffer, index)
+                                                  : SwizzledPointer(buffer, index);
+}
+
+llvm::Value* FunctionEmitter::PlainPointer(int buffer, const Affine& index) {
   std::vector<Term> terms = index.terms;
   std::stable_sort(terms.begin(), terms.end(), [this](const Term& a, const Term& b) {
     return index_.atom(a.atom).depth < index_.atom(b.atom).depth;
@@ -252,6 +257,8 @@ llvm::Align FunctionEmitter::AlignOf(int buffer, const Affine& index) const {
   uint64_t multiples = static_cast<uint64_t>(index.constant);
   for (const Term& term : index.terms) multiples |= static_cast<uint64_t>(term.coefficient);
   multiples = multiples * size | static_cast<uint64_t>(Of(buffer).alignment);
+  constexpr uint64_t kPiece = 16;  // a swizzle leaves these together
+  if (Of(buffer).swizzle != ir::Swizzle::kNone) multiples |= kPiece;
   return llvm::Align(std::max(size, multiples & (~multiples + 1)));
 }
 

@@ -94,6 +94,7 @@ void FunctionEmitter::EmitStmt(const Stmt& stmt) {
 
 // Nothing loaded before holds afterwards, unless one thread runs the whole nest.
 void FunctionEmitter::EmitSync(const StmtNode& node) {
+  if (EmitBoxSync(node)) return;
   if (ir::IsCommit(node)) {
     function_->CommitCopies();
     return;
@@ -101,6 +102,14 @@ void FunctionEmitter::EmitSync(const StmtNode& node) {
   if (const int64_t groups = ir::AwaitedGroups(node); groups >= 0) {
     function_->AwaitCopies(groups);
     Boundary();
+    return;
+  }
+  if (ir::IsShowToProducts(node)) {
+    function_->ShowToProducts();
+    return;
+  }
+  if (ir::AwaitedProducts(node) >= 0) {
+    AwaitProducts(node);
     return;
   }
   if (mask_ != nullptr || vector_.lanes > 1) {
@@ -157,6 +166,8 @@ void FunctionEmitter::EmitFor(const StmtNode& node) {
       if (!EmitDot(node)) EmitUnrolled(node);
       return;
     case LoopKind::kMma: EmitMma(node); return;
+    case LoopKind::kWgmma: EmitWgmma(node); return;
+    case LoopKind::kBox: EmitBox(node); return;
     case LoopKind::kTile:
       if (region_) {
         EmitTile(node);

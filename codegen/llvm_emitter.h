@@ -48,12 +48,6 @@ class FunctionEmitter : private OpaqueSource {
  private:
   using Frame = LoopFrame;
   using Slot = RegisterSlot;
-  /// The vector loop being emitted: `lanes` is a power of two, the first `active` count.
-  struct Vector {
-    int active = 1;
-    int lanes = 1;
-    int atom = -1;
-  };
 
   // llvm_emit_function.cc
   void EmitEntry();
@@ -108,6 +102,16 @@ class FunctionEmitter : private OpaqueSource {
   Affine Placed(const ir::Expr& load, const std::vector<std::pair<int, ir::Expr>>& values);
   void RunMma(const ir::MmaLoop& mma);
 
+  // llvm_wgmma.cc
+  void EmitWgmma(const ir::StmtNode& node);
+  void AwaitProducts(const ir::StmtNode& node);
+  PhaseFunction::GroupFactor FactorOf(const ir::WgmmaLoop& loop, const ir::Expr& load);
+  void BindWarps();
+  void EmitBox(const ir::StmtNode& node);
+  bool EmitBoxSync(const ir::StmtNode& node);
+  llvm::Value* Number(const ir::Expr& expr);
+  llvm::Value* SwizzledPointer(int buffer, const Affine& index);
+
   // llvm_tiles.cc
   size_t EmitTilesFromZero(const std::vector<ir::Stmt>& body, size_t first);
   bool EmitTileRegion(const ir::StmtNode& node, bool from_zero);
@@ -147,6 +151,8 @@ class FunctionEmitter : private OpaqueSource {
   llvm::Value* MakeAtomValue(const Atom& atom);
   llvm::Value* LaneConstants(const Affine& a, unsigned bits);
   llvm::Value* Pointer(int buffer, const Affine& index);
+  /// Without regard to a swizzle.
+  llvm::Value* PlainPointer(int buffer, const Affine& index);
   llvm::Value* HoistedPointer(int buffer, std::vector<Term> terms);
   llvm::Value* Displaced(llvm::Value* pointer, int64_t bytes);
   llvm::Align AlignOf(int buffer, const Affine& index) const;
@@ -224,7 +230,7 @@ class FunctionEmitter : private OpaqueSource {
   int branches_ = 0;                 // around the current place
   int64_t stores_ = 0;               // emitted so far
 
-  Vector vector_;
+  VectorLoop vector_;
   llvm::Value* mask_ = nullptr;   // lanes on, by enclosing Ifs and selects; null: all
   llvm::Value* guard_ = nullptr;  // scalar condition of the enclosing select arm; null: true
   std::map<std::pair<const ir::ExprNode*, std::pair<llvm::Value*, llvm::Value*>>, Value>
@@ -234,7 +240,8 @@ class FunctionEmitter : private OpaqueSource {
   std::unordered_map<const ir::StmtNode*, std::set<int>> written_;
   std::unordered_map<llvm::Value*, Affine> opaque_;
   std::vector<llvm::Instruction*> markers_;
-  int thread_x_ = -1;  // variable of the threads side by side; -1: none
+  int thread_x_ = -1, thread_y_ = -1;  // variables of the threads side by side; -1: none
+  std::optional<Affine> warp_;         // the second one's value, the same for all lanes
   std::vector<FetchedMatrices> fetched_;
   std::optional<TileRegion> region_;  // around the current place
   std::vector<TileSite> tile_sites_;

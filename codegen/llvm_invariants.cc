@@ -92,7 +92,7 @@ std::optional<Value> FunctionEmitter::Invariant(const Expr& expr) {
   }
   llvm::IRBuilder<>::InsertPointGuard restore(builder_);
   builder_.SetInsertPoint(frames_[loop].entry);
-  const Vector vector = std::exchange(vector_, {});
+  const VectorLoop vector = std::exchange(vector_, {});
   const int64_t generation = std::exchange(generation_, --hoisted_generation_);
   auto values = std::exchange(statement_values_, {});
   const Value value = EvalGeneric(expr);

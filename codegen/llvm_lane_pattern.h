@@ -8,6 +8,13 @@
 
 namespace hone::codegen {
 
+/// The vector loop being emitted: `lanes` is a power of two, the first `active` count.
+struct VectorLoop {
+  int active = 1;
+  int lanes = 1;
+  int atom = -1;
+};
+
 /// How a lane-dependent index moves: base + offsets[lane], or anything (`offsets` empty).
 struct LanePattern {
   Affine base;

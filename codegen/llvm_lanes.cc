@@ -89,7 +89,7 @@ void FunctionEmitter::CombineLanes(const StmtNode& node, const Affine& index) {
   values = arith_.ReduceLanes(node.combiner, std::move(values));
   const auto store = [&] {
     llvm::Value* const outer = std::exchange(mask_, nullptr);
-    const Vector vector = std::exchange(vector_, Vector{});
+    const VectorLoop vector = std::exchange(vector_, VectorLoop{});
     std::vector<Value> old;
     for (const int buffer : node.buffers) old.push_back(Load(buffer, index));
     const std::vector<Value> result = arith_.Combine(node.combiner, old, values);
@@ -111,7 +111,7 @@ void FunctionEmitter::CombineLanes(const StmtNode& node, const Affine& index) {
 void FunctionEmitter::CombineLaneByLane(const StmtNode& node, const Affine& index) {
   const std::vector<Value> values = EvalValues(node);
   llvm::Value* const mask = std::exchange(mask_, nullptr);
-  const Vector vector = vector_;
+  const VectorLoop vector = vector_;
   llvm::Value* indices = PatternOf(index).offsets.empty() ? MaterialiseVector(index, 64) : nullptr;
   for (int lane = 0; lane < vector.active; ++lane) {
     const auto element = [&](llvm::Value* v) {

@@ -104,6 +104,8 @@ bool FunctionEmitter::TableConstant(int buffer, const Affine& index, Value* resu
 }
 
 Value FunctionEmitter::LoadMemory(int buffer, const Affine& index) {
+  if (Of(buffer).swizzle != ir::Swizzle::kNone)
+    Fail("buffer '" + Of(buffer).name + "' is swizzled: matrices are multiplied from there alone");
   if (!index_.DependsOnLane(index)) return LoadScalar(buffer, index);
   const LanePattern pattern = PatternOf(index);
   if (pattern.contiguous) return LoadContiguous(buffer, pattern.base);
@@ -353,6 +355,11 @@ void FunctionEmitter::StoreMemory(int buffer, const Affine& index, const Value& 
   const Value vector = arith_.Broadcast(value, vector_.lanes);
   llvm::Value* raw = arith_.ToMemory(vector);
   const LanePattern pattern = PatternOf(index);
+  if (Of(buffer).swizzle != ir::Swizzle::kNone && vector_index) {
+    const auto bytes = static_cast<uint64_t>(ir::SizeOf(dtype) * vector_.lanes);
+    if (!pattern.contiguous || AlignOf(buffer, pattern.base).value() < bytes)
+      Fail("buffer '" + Of(buffer).name + "' is swizzled: vectors must be whole 16 bytes");
+  }
   if (vector_index && pattern.contiguous) {
     llvm::Value* pointer = Pointer(buffer, pattern.base);
     llvm::Value* mask = ActiveMask();

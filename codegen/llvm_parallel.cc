@@ -67,6 +67,7 @@ bool FunctionEmitter::EmitLaunched(const StmtNode& node) {
   SetAtomValue(var, index);
   index_.Bind(node.var, var);
   if (node.loop == LoopKind::kThreadX) thread_x_ = node.var;
+  if (node.loop == LoopKind::kThreadY) thread_y_ = node.var;
   if (node.extent == launched) {
     emit_body();
     return true;

@@ -14,6 +14,7 @@
 #include "ir/per_kind.h"
 #include "ir/stmt.h"
 #include "ir/target.h"
+#include "ir/wgmma.h"
 
 namespace llvm {
 class TargetMachine;
@@ -130,6 +131,44 @@ class PhaseFunction {
                                                      const std::vector<llvm::Value*>& /*sums*/) {
     return {};
   }
+  /// Whether four warps begin to multiply matrices in shared memory together (ir/wgmma.h).
+  virtual bool has_wgmma() const { return false; }
+  /// The same value, which all lanes of a warp have, known to be so.
+  virtual llvm::Value* Uniform(llvm::Value* value) { return value; }
+  /// A factor of wgmma: where its element (0, 0) stands, `further` (an i64, in 16 bytes; null:
+  /// none) behind a place that no loop moves; that of each 16 terms in bytes from there, and its
+  /// layout.
+  struct GroupFactor {
+    llvm::Value* begin = nullptr;
+    llvm::Value* further = nullptr;
+    std::vector<int64_t> terms;
+    ir::FactorLayout layout;
+  };
+  /// Begins to add the product of 64 rows and so many columns to the lane's sums: two neighbours of
+  /// its first row and two of its second for each eight columns. What it gives is not to be touched
+  /// before AwaitProducts.
+  virtual std::vector<llvm::Value*> BeginProducts(ir::DType /*dtype*/, int64_t /*columns*/,
+                                                  const GroupFactor& /*first*/,
+                                                  const GroupFactor& /*second*/,
+                                                  const std::vector<llvm::Value*>& /*sums*/) {
+    return {};
+  }
+  /// Waits until so many of the latest BeginProducts are on their way; `sums`: of all of them.
+  virtual std::vector<llvm::Value*> AwaitProducts(int64_t /*loops*/,
+                                                  const std::vector<llvm::Value*>& sums) {
+    return sums;
+  }
+  /// What this thread wrote to shared memory is there for BeginProducts.
+  virtual void ShowToProducts() {}
+  /// Begins barriers in shared memory, for others after the next Barrier().
+  virtual void BeginBarriers(llvm::Value* /*first*/, int64_t /*count*/) {}
+  /// So many bytes will arrive at the barrier, and all that it waits for is known.
+  virtual void ExpectBytes(llvm::Value* /*barrier*/, int64_t /*bytes*/) {}
+  /// Waits until the barrier's phase of this parity, an i64, has ended.
+  virtual void AwaitPhase(llvm::Value* /*barrier*/, llvm::Value* /*parity*/) {}
+  /// Begins to copy a box of the tensor of this map, from row and column (i64) on.
+  virtual void CopyBox(int /*map*/, llvm::Value* /*to*/, llvm::Value* /*row*/,
+                       llvm::Value* /*column*/, llvm::Value* /*barrier*/) {}
   /// What multiplies tiles in registers; null: the machine has none. It lives as long as this.
   virtual TileUnit* tiles() { return nullptr; }
   /// A hint that this address will be read.

@@ -35,12 +35,16 @@ bool IsCommit(const StmtNode& node) {
 }
 
 Stmt AwaitCopies(int64_t groups) {
-  HONE_CHECK(groups >= 0);
+  HONE_CHECK(groups >= 0 && groups <= 1000);
   return SyncOf(kAwaitNone - groups);
 }
 
 int64_t AwaitedGroups(const StmtNode& node) {
-  if (node.kind != StmtKind::kSync || node.extent > kAwaitNone) return -1;
+  // Far below that are those of ir/wgmma.cc.
+  constexpr int64_t kMostGroups = 1000;
+  if (node.kind != StmtKind::kSync || node.extent > kAwaitNone ||
+      node.extent < kAwaitNone - kMostGroups)
+    return -1;
   return kAwaitNone - node.extent;
 }
 

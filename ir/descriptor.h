@@ -28,7 +28,8 @@ struct Descriptor {
 };
 
 /// From the argument's first byte to the end of what is described; nothing where that is no tensor
-/// of 1 to 5 dimensions below 2^48 bytes, or the box none of it.
+/// of 1 to 5 dimensions below 2^48 bytes, or the box none of 1 to 256 elements along each. A box
+/// may be larger than the tensor: outside of it are zeros.
 std::optional<int64_t> BytesOf(const Descriptor& descriptor);
 
 }  // namespace hone::ir

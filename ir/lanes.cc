@@ -20,7 +20,7 @@ Stmt CombineLanes(int buffer, Expr index, int64_t lanes, Combiner combiner) {
 }
 
 int64_t LanesOf(const StmtNode& node) {
-  return node.kind == StmtKind::kSync && !node.buffers.empty() ? node.extent : 0;
+  return node.kind == StmtKind::kSync && node.extent > 0 ? node.extent : 0;
 }
 
 }  // namespace hone::ir

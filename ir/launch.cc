@@ -1,9 +1,12 @@
 #include "ir/launch.h"
 
 #include <algorithm>
+#include <set>
 
 namespace hone::ir {
 namespace {
+
+constexpr int64_t kSharedAlignment = 64;
 
 void Collect(const Stmt& stmt, Launch* launch) {
   if (stmt->kind == StmtKind::kFor) {
@@ -13,7 +16,18 @@ void Collect(const Stmt& stmt, Launch* launch) {
   for (const Stmt& inner : stmt->body) Collect(inner, launch);
 }
 
+void CollectMaps(const Stmt& stmt, std::set<int>* maps) {
+  if (stmt->map >= 0) maps->insert(stmt->map);
+  for (const Stmt& inner : stmt->body) CollectMaps(inner, maps);
+}
+
 }  // namespace
+
+std::vector<int> MapsOf(const Phase& phase) {
+  std::set<int> maps;
+  CollectMaps(phase.body, &maps);
+  return {maps.begin(), maps.end()};
+}
 
 int64_t Launch::*AxisOf(LoopKind kind) {
   switch (kind) {
@@ -32,10 +46,17 @@ int64_t SharedBytesOf(const LoopNest& nest, const Phase& phase) {
   for (const int id : BuffersOf(phase.body)) {
     const Buffer& buffer = nest.buffers[static_cast<size_t>(id)];
     if (buffer.scope != Scope::kShared) continue;
-    const int64_t own = buffer.elements * SizeOf(buffer.dtype);
-    bytes += (own + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+    bytes = AlignedTo(bytes, SharedAlignmentOf(buffer)) + buffer.elements * SizeOf(buffer.dtype);
   }
-  return bytes;
+  return AlignedTo(bytes, kSharedAlignment);
+}
+
+int64_t SharedAlignmentOf(const Buffer& buffer) {
+  return buffer.swizzle == Swizzle::kNone ? kSharedAlignment : 1024;
+}
+
+int64_t AlignedTo(int64_t bytes, int64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 Launch LaunchOf(const LoopNest& nest, const Phase& phase) {
@@ -43,6 +64,8 @@ Launch LaunchOf(const LoopNest& nest, const Phase& phase) {
   Collect(phase.body, &launch);
   const int64_t shared = SharedBytesOf(nest, phase);
   if (shared > kMostDeclaredBytes) launch.shared_bytes = shared;
+  for (const int map : MapsOf(phase))
+    launch.descriptors.push_back(nest.maps[static_cast<size_t>(map)]);
   return launch;
 }
 

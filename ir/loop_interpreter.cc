@@ -15,6 +15,7 @@
 #include "ir/loop_machine.h"
 #include "ir/loop_mma.h"
 #include "ir/value.h"
+#include "ir/wgmma.h"
 
 namespace hone::ir {
 namespace {
@@ -162,6 +163,7 @@ class LoopNestRunner : public ExprEvaluator {
           LandCopies(machine->groups - AwaitedGroups(node));
           break;
         }
+        if (IsOrderOfMachines(node)) break;
         if (!machine->in_block) Wrong("a sync outside of thread loops");
         machine->waits_at = &node;
         break;

@@ -5,15 +5,17 @@
 
 #include "base/core/check.h"
 #include "ir/async_copy.h"
+#include "ir/box_copy.h"
 #include "ir/lanes.h"
 #include "ir/text.h"
+#include "ir/wgmma.h"
 
 namespace hone::ir {
 namespace {
 
-constexpr std::array<std::string_view, 13> kLoopNames = {
-    "for",  "unrolled", "vector",  "parallel", "step",     "dot",     "mma",
-    "tile", "block.x",  "block.y", "block.z",  "thread.x", "thread.y"};
+constexpr std::array<std::string_view, 15> kLoopNames = {
+    "for",   "unrolled", "vector",  "parallel", "step",    "dot",      "mma",     "tile",
+    "wgmma", "box",      "block.x", "block.y",  "block.z", "thread.x", "thread.y"};
 constexpr std::array<std::string_view, 5> kScopeNames = {"argument", "scratch", "register", "table",
                                                          "shared"};
 
@@ -32,7 +34,7 @@ class StmtPrinter {
       case StmtKind::kBlock: PrintBody(*stmt, depth, out); return;
       case StmtKind::kFor:
         *out += indent + std::string(ToString(stmt->loop)) + " " + names_.var(stmt->var) + " < " +
-                std::to_string(stmt->extent) + ":\n";
+                std::to_string(stmt->extent) + BoxText(*stmt) + ":\n";
         PrintBody(*stmt, depth + 1, out);
         return;
       case StmtKind::kIf:
@@ -74,9 +76,30 @@ class StmtPrinter {
     return text;
   }
 
+  std::string BoxText(const StmtNode& stmt) const {
+    if (stmt.loop != LoopKind::kBox) return "";
+    const BoxCopy box = BoxOf(stmt);
+    return " to " + BufferName(box.buffer) + "[" + ToText(box.to, names_) + "] from map " +
+           std::to_string(box.map) + " [" + ToText(box.row, names_) + ", " +
+           ToText(box.column, names_) + "], barrier " + ToText(box.slot, names_);
+  }
+
   std::string SyncText(const StmtNode& stmt) const {
+    if (BegunBarriers(stmt) > 0) return "begin barriers " + std::to_string(BegunBarriers(stmt));
+    if (ExpectedBytes(stmt) > 0) {
+      return "expect " + std::to_string(ExpectedBytes(stmt)) + " bytes at barrier " +
+             ToText(stmt.values[0], names_);
+    }
     if (IsCommit(stmt)) return "commit";
+    if (AwaitedGroups(stmt) >= 0 && !stmt.buffers.empty()) {
+      return "wait " + std::to_string(AwaitedGroups(stmt)) + " at barrier " +
+             ToText(stmt.values[0], names_) + " parity " + ToText(stmt.values[1], names_);
+    }
     if (AwaitedGroups(stmt) >= 0) return "wait " + std::to_string(AwaitedGroups(stmt));
+    if (IsShowToProducts(stmt)) return "show to products";
+    if (AwaitedProducts(stmt) >= 0)
+      return "wait for products " + std::to_string(AwaitedProducts(stmt)) + ": " +
+             BufferName(stmt.buffers[0]);
     if (LanesOf(stmt) == 0) return "sync";
     return "lanes " + std::to_string(LanesOf(stmt)) + ": " + BufferName(stmt.buffers[0]) + "[" +
            ToText(stmt.index, names_) + "] " + std::string(ToString(stmt.combiner)) + "=";
@@ -115,6 +138,7 @@ std::string BufferText(const Buffer& buffer) {
   if (buffer.scope == Scope::kArgument) text += " " + std::to_string(buffer.argument);
   if (buffer.scope == Scope::kScratch) text += " at " + std::to_string(buffer.scratch_offset);
   if (buffer.read_only) text += " read-only";
+  if (buffer.swizzle == Swizzle::k128) text += " swizzled";
   return text + "\n";
 }
 

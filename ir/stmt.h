@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/descriptor.h"
 #include "ir/expr.h"
 #include "ir/workload.h"
 
@@ -18,7 +19,9 @@ namespace hone::ir {
 /// between. kDot: innermost, 2 or 4 iterations that add products to one element: one instruction
 /// where the Target has it for them, else as kUnrolled. kMma: a tile that a GPU's warp multiplies
 /// together (ir/mma.h). kTile: one that a CPU's core multiplies in tile registers
-/// (ir/tile_product.h). The GPU kinds run in the interpreter and the CUDA emitter.
+/// (ir/tile_product.h). kWgmma: one that four warps begin to multiply (ir/wgmma.h). kBox: a copy
+/// that one thread begins (ir/box_copy.h). The GPU kinds run in the interpreter and the CUDA
+/// emitter.
 enum class LoopKind : uint8_t {
   kSerial,
   kUnrolled,
@@ -28,6 +31,8 @@ enum class LoopKind : uint8_t {
   kDot,
   kMma,
   kTile,
+  kWgmma,
+  kBox,
   kBlockX,
   kBlockY,
   kBlockZ,
@@ -56,6 +61,9 @@ struct Buffer {
   int64_t scratch_offset = 0;      ///< kScratch: bytes, 64-aligned
   int64_t alignment = 4;           ///< kArgument: bytes the base pointer is known to be aligned to
   std::vector<double> table = {};  ///< kTable
+  /// kShared: k128: pieces of 16 bytes are exchanged within each 128, which those who know the
+  /// memory alone see; indices are as without.
+  Swizzle swizzle = Swizzle::kNone;
 };
 
 enum class StmtKind : uint8_t { kBlock, kFor, kIf, kStore, kFill, kSync, kFail, kPrefetch };
@@ -90,6 +98,7 @@ struct StmtNode {
   Expr index = {};
   std::vector<Expr> values = {};
   Combiner combiner = Combiner::kNone;
+  int map = -1;  ///< of a loop of kind kBox: number of LoopNest::maps
 };
 
 Stmt Block(std::vector<Stmt> body);
@@ -132,6 +141,7 @@ struct LoopNest {
   std::vector<Phase> phases = {};
   std::vector<KernelStep> steps = {};
   int num_vars = 0;
+  std::vector<Descriptor> maps = {};  ///< tensors of which boxes are copied (ir/box_copy.h)
 };
 
 /// Text for goldens, `hone explain` and error messages; one statement a line, two spaces of

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "ir/index/range_analysis.h"
+#include "ir/wgmma.h"
 #include "schedule/nest_builder.h"
 
 // Expressions and addresses at a point of lowering, and which points exist there.
@@ -77,6 +78,10 @@ Expr NestBuilder::FlatIndex(const Location& location, const std::vector<Expr>& i
   Expr flat = ir::Int(location.offset);
   for (size_t d = 0; d < indices.size(); ++d) {
     Expr i = location.whole() ? indices[d] : indices[d] - location.low[d];
+    if (location.piece > 0 && d + 1 == indices.size()) {
+      flat = flat + ir::FloorDiv(i, ir::kSwizzledRow) * location.piece;
+      i = ir::FloorMod(i, ir::kSwizzledRow);
+    }
     flat = flat + i * location.strides[d];
   }
   if (location.slot) flat = flat + location.slot;

@@ -42,7 +42,8 @@ absl::Status CheckExtent(const LoopNode& node, int64_t count) {
     return absl::InvalidArgumentError(
         fmt::format("{} has {} iterations; a dot product has 2 or 4", node.name, count));
   }
-  if (node.kind == ir::LoopKind::kMma && count != ir::kMmaRowHalves) {
+  const bool matrices = node.kind == ir::LoopKind::kMma || node.kind == ir::LoopKind::kWgmma;
+  if (matrices && count != ir::kMmaRowHalves) {
     return absl::InvalidArgumentError(
         fmt::format("{} has {} iterations; an mma has 2 rows of each thread", node.name, count));
   }
@@ -293,15 +294,18 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::EnterSegment(Instance& instanc
     PlaceGuards(e, thread ? -1 : var);
     ir::LoopKind kind = KindOf(instance.stage, position);
     // Without its terms it is a loop as others.
-    if (kind == ir::LoopKind::kMma && !walk.reduce_loops) kind = ir::LoopKind::kUnrolled;
+    const bool matrices = kind == ir::LoopKind::kMma || kind == ir::LoopKind::kWgmma;
+    if (matrices && !walk.reduce_loops) kind = ir::LoopKind::kUnrolled;
     if (kind == ir::LoopKind::kTile && !walk.reduce_loops) kind = ir::LoopKind::kSerial;
     e.stmt = ir::For(var, segment.count, kind, std::move(e.stmt));
     if (kind == ir::LoopKind::kMma) HONE_RETURN_IF_ERROR(CheckMma(e, node.name));
     if (kind == ir::LoopKind::kTile) HONE_RETURN_IF_ERROR(CheckTile(e, node.name));
+    if (kind == ir::LoopKind::kWgmma) HONE_RETURN_IF_ERROR(FinishWgmma(node.name, &e));
   }
   if (!e.before.empty()) {
     std::vector<Stmt> parts = std::exchange(e.before, {});
     parts.push_back(std::move(e.stmt));
+    for (Stmt& wait : std::exchange(e.after, {})) parts.push_back(std::move(wait));
     // A next run of the loop begins with tiles that some thread may still read.
     if (position > 0 && IsRepeated(instance, position - 1)) parts.push_back(ir::Sync());
     e.stmt = ir::Block(std::move(parts));
@@ -346,7 +350,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
   std::vector<std::pair<int, Location>> saved;  // of what is computed here
   std::map<int, Instance> needed;
   bool shared = false;
-  std::vector<Stmt> before;
+  std::vector<Stmt> before, after;
   Expr needed_step;
   const bool ahead =
       walk.attach && stage.loops[loop].stages > 1 && ExtentOf(s_, instance, loop) > 1;
@@ -365,7 +369,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
     if (!saved.empty()) {
       needed = needed_;
       if (ahead)
-        HONE_RETURN_IF_ERROR(AttachAhead(instance, position, &before, &body));
+        HONE_RETURN_IF_ERROR(AttachAhead(instance, position, &before, &body, &after));
       else
         HONE_RETURN_IF_ERROR(Attach(instance, position, &body, &shared));
       shared |= ahead;
@@ -374,6 +378,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
   const bool tile = walk.attach && stage.cache_write && stage.cache_write->loop == loop;
   HONE_ASSIGN_OR_RETURN(Emitted e, tile ? TileBody(instance, position + 1, walk)
                                         : Loops(instance, position + 1, walk));
+  products_ahead_ = products_ahead_ && !ahead;
   if (!saved.empty()) needed_ = std::move(needed);
   for (auto& [tensor, location] : saved) location_[tensor] = std::move(location);
   scratch_top_ = scratch;
@@ -396,6 +401,7 @@ absl::StatusOr<NestBuilder::Emitted> NestBuilder::LoopBody(Instance& instance, s
   }
   if (needed_step) e.stmt = Guard(std::move(e.stmt), {needed_step});
   e.before = std::move(before);
+  e.after = std::move(after);
   return e;
 }
 

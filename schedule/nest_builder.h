@@ -15,26 +15,10 @@
 #include "ir/target.h"
 #include "schedule/instance.h"
 #include "schedule/lower.h"
+#include "schedule/nest_location.h"
 #include "schedule/schedule.h"
 
 namespace hone::schedule {
-
-/// Where a tensor's elements lie at a point of lowering: element (i…) is at offset + Σ (i_d -
-/// low_d)·stride_d of `buffer`.
-struct Location {
-  int buffer = -1;
-  std::vector<ir::Expr> low;     ///< per dimension; null entries mean 0
-  std::vector<int64_t> extent;   ///< per dimension: how many indices from low on exist
-  std::vector<int64_t> strides;  ///< elements
-  int64_t offset = 0;
-  /// Not empty: an accumulation tile indexed by the iterations of these loops of its Stage (strides
-  /// by loop), so that its indices are constants whatever the loops were fused from.
-  std::vector<int> tile_loops;
-  /// False: a tile that sticks out of its tensor, and what sticks out is not written.
-  bool filled = true;
-  ir::Expr slot = {};  ///< a pipeline's tile: elements before the one of this iteration
-  bool whole() const { return low.empty() && tile_loops.empty(); }
-};
 
 /// Turns one Schedule into loop nests, one root Stage at a time. Used once. Every InvalidArgument
 /// it returns is a reason why the schedule is illegal.
@@ -71,6 +55,7 @@ class NestBuilder {
     std::vector<ir::Expr> domain;       ///< guards of points that do not exist
     std::vector<ir::Expr> value;        ///< where a reduction's contribution is the identity
     std::vector<ir::Stmt> before = {};  ///< of a loop's body: what comes before the loop
+    std::vector<ir::Stmt> after = {};   ///< and after it
   };
   /// What to do with the loops of a Stage from one position on.
   struct Walk {
@@ -130,11 +115,27 @@ class NestBuilder {
 
   // nest_pipeline.cc: shared tiles of later iterations, on their way.
   absl::Status AttachAhead(Instance& instance, size_t position, std::vector<ir::Stmt>* before,
-                           std::vector<ir::Stmt>* out);
+                           std::vector<ir::Stmt>* out, std::vector<ir::Stmt>* after);
+  absl::Status CheckAhead(const Instance& instance, size_t position) const;
+  absl::StatusOr<ir::Stmt> CopiesOf(Instance& instance, size_t position, const ir::Expr& iteration,
+                                    Pipeline* pipeline);
+  void AwaitTiles(const Pipeline& pipeline, const ir::Expr& now, int64_t groups, int64_t products,
+                  std::vector<ir::Stmt>* out) const;
+
+  // nest_boxes.cc: those that come as boxes of tensors.
+  absl::Status CheckBoxes(int stage) const;
+  absl::StatusOr<ir::Stmt> CopyBox(const Instance& region, ir::Stmt copy);
+  ir::Stmt ByFirstThread(std::vector<ir::Stmt> body) const;
+  int AddBarriers(int64_t count);
 
   // nest_mma.cc: what a warp multiplies together.
   absl::Status CheckMma(const Emitted& e, const std::string& loop) const;
   absl::Status CheckTile(const Emitted& e, const std::string& loop) const;
+
+  // nest_wgmma.cc: what four warps multiply together, and what they wait for.
+  absl::Status FinishWgmma(const std::string& loop, Emitted* e) const;
+  int64_t ProductsInside(const Instance& instance, size_t position) const;
+  absl::Status SwizzleTile(const std::string& stage, ir::DType dtype, Location* at);
 
   // nest_prefetch.cc: what later iterations read.
   absl::Status AddPrefetches(const Instance& instance, size_t position, std::vector<ir::Stmt>* out);
@@ -223,13 +224,8 @@ class NestBuilder {
     ir::Expr element;
   };
   Finished finished_;
-  /// While what is computed at a pipelined loop is made.
-  struct Pipeline {
-    int64_t stages = 1;
-    ir::Expr slot;               ///< number of the tile
-    std::map<int, int> buffers;  ///< by tensor: the tiles
-  };
   Pipeline* pipeline_ = nullptr;
+  bool products_ahead_ = false;  ///< wgmma loops are waited for an iteration later
   int num_arguments_ = 0;
   int64_t scratch_top_ = 0;
   int64_t scratch_high_ = 0;

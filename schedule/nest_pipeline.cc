@@ -4,6 +4,8 @@
 
 #include "base/status.h"
 #include "ir/async_copy.h"
+#include "ir/box_copy.h"
+#include "ir/wgmma.h"
 #include "schedule/nest_builder.h"
 
 // Shared tiles that are made some iterations ahead. With n tiles, n - 1 of them are on their way
@@ -17,13 +19,16 @@
 //     if v + n-1 < extent: copies of v + n-1
 //     commit                               a group each iteration, or the numbers would not fit
 //     …
+//
+// Around wgmma loops (ir/wgmma.h) copies are one iteration less ahead where there are three tiles
+// or more: the products of the iteration before go on while this one begins, and only those of the
+// one before that have let go of their tile. What threads have copied must be shown to them.
 namespace hone::schedule {
 
 using ir::Expr;
 using ir::Stmt;
 
-absl::Status NestBuilder::AttachAhead(Instance& instance, size_t position,
-                                      std::vector<Stmt>* before, std::vector<Stmt>* out) {
+absl::Status NestBuilder::CheckAhead(const Instance& instance, size_t position) const {
   const StageSchedule& schedule = s_.stages[instance.stage];
   const int loop = schedule.order[position];
   const LoopNode& node = schedule.loops[loop];
@@ -45,50 +50,98 @@ absl::Status NestBuilder::AttachAhead(Instance& instance, size_t position,
     }
     if (!plain) return refuse(fmt::format("{} is no copy of memory into shared memory", made.name));
   }
+  if (node.boxes && (ProductsInside(instance, position) == 0 || IsRepeated(instance, position - 1)))
+    return refuse("boxes are for slices that wgmma reads, and for one run of the loop");
+  return absl::OkStatus();
+}
+
+/// What begins to make the tiles of an iteration, and where its readers find them.
+absl::StatusOr<Stmt> NestBuilder::CopiesOf(Instance& instance, size_t position,
+                                           const Expr& iteration, Pipeline* pipeline) {
+  Expr& now = instance.bound[s_.stages[instance.stage].order[position]].value;
+  const Expr before = std::exchange(now, iteration);
+  pipeline->slot =
+      ir::Simplify(ir::Binary(ir::BinaryOp::kMod, iteration, ir::Int(pipeline->stages)), ranges_);
+  pipeline->bytes = 0;
+  std::vector<Stmt> made;
+  bool shared = false;
+  pipeline_ = pipeline;
+  const absl::Status status = Attach(instance, position, &made, &shared);
+  pipeline_ = nullptr;
+  now = before;
+  HONE_RETURN_IF_ERROR(status);
+  // The wait and the sync before the readers stand elsewhere.
+  made.pop_back();
+  if (!pipeline->boxes()) return ir::Block(std::move(made));
+  made.insert(made.begin(), ir::ExpectBoxes(pipeline->barriers, pipeline->slot, pipeline->bytes));
+  return ByFirstThread(std::move(made));
+}
+
+/// Where an iteration waits for its tiles.
+void NestBuilder::AwaitTiles(const Pipeline& pipeline, const Expr& now, int64_t groups,
+                             int64_t products, std::vector<Stmt>* out) const {
+  if (!pipeline.boxes()) {
+    out->push_back(ir::AwaitCopies(groups));
+    if (products > 0) out->push_back(ir::ShowToProducts());
+    return;
+  }
+  const auto of = [&](ir::BinaryOp op, const Expr& e, int64_t n) {
+    return ir::Simplify(ir::Binary(op, e, ir::Int(n)), ranges_);
+  };
+  const Expr round = of(ir::BinaryOp::kDiv, now, pipeline.stages);
+  const Expr slot = of(ir::BinaryOp::kMod, now, pipeline.stages);
+  out->push_back(ir::AwaitBoxes(groups, pipeline.barriers, slot, of(ir::BinaryOp::kMod, round, 2)));
+}
+
+absl::Status NestBuilder::AttachAhead(Instance& instance, size_t position,
+                                      std::vector<Stmt>* before, std::vector<Stmt>* out,
+                                      std::vector<Stmt>* after) {
+  HONE_RETURN_IF_ERROR(CheckAhead(instance, position));
+  const int loop = s_.stages[instance.stage].order[position];
+  const LoopNode& node = s_.stages[instance.stage].loops[loop];
   const int64_t extent = ExtentOf(s_, instance, loop);
+  const int64_t products = ProductsInside(instance, position);
+  products_ahead_ = products > 0 && node.stages > 2;
+  const int64_t distance = node.stages - (products_ahead_ ? 2 : 1);
   const Expr now = instance.bound[loop].value;
   Pipeline pipeline{.stages = node.stages};
-  const auto copies = [&](const Expr& iteration) -> absl::StatusOr<Stmt> {
-    instance.bound[loop].value = iteration;
-    pipeline.slot =
-        ir::Simplify(ir::Binary(ir::BinaryOp::kMod, iteration, ir::Int(node.stages)), ranges_);
-    std::vector<Stmt> made;
-    bool shared = false;
-    pipeline_ = &pipeline;
-    const absl::Status status = Attach(instance, position, &made, &shared);
-    pipeline_ = nullptr;
-    instance.bound[loop].value = now;
-    HONE_RETURN_IF_ERROR(status);
-    // The wait and the sync before the readers stand elsewhere.
-    made.pop_back();
-    return ir::Block(std::move(made));
-  };
-  for (int64_t k = 0; k + 1 < node.stages; ++k) {
+  if (node.boxes) {
+    pipeline.barriers = AddBarriers(node.stages);
+    before->push_back(ByFirstThread({ir::BeginBarriers(pipeline.barriers, node.stages)}));
+    before->push_back(ir::Sync());
+  }
+  const Stmt commit = node.boxes ? ir::CommitBoxes(pipeline.barriers) : ir::CommitCopies();
+  for (int64_t k = 0; k < distance; ++k) {
     if (k < extent) {
-      HONE_ASSIGN_OR_RETURN(Stmt first, copies(ir::Int(k)));
+      HONE_ASSIGN_OR_RETURN(Stmt first, CopiesOf(instance, position, ir::Int(k), &pipeline));
       before->push_back(std::move(first));
     }
-    before->push_back(ir::CommitCopies());
+    before->push_back(commit);
   }
-  out->push_back(ir::AwaitCopies(node.stages - 2));
+  AwaitTiles(pipeline, now, distance - 1, products, out);
+  if (products_ahead_) {
+    const int sums = location_[s_.workload.stages[instance.stage].results[0]].buffer;
+    out->push_back(ir::AwaitProducts(sums, products));
+    after->push_back(ir::AwaitProducts(sums, 0));
+  }
   out->push_back(ir::Sync());
-  if (extent >= node.stages) {
-    const Expr later = now + (node.stages - 1);
+  if (extent > distance) {
+    const Expr later = now + distance;
     // Inside of the condition below the loop is that much shorter: no slice sticks out.
     int var = -1;
     ir::Visit(now, [&](const ir::ExprNode& e) {
       if (e.kind == ir::ExprKind::kVar) var = e.id;
     });
-    const int64_t whole = std::exchange(ranges_.extent[var], extent - (node.stages - 1));
-    auto made = copies(later);
+    const int64_t whole = std::exchange(ranges_.extent[var], extent - distance);
+    auto made = CopiesOf(instance, position, later, &pipeline);
     ranges_.extent[var] = whole;
     if (!made.ok()) return made.status();
     Stmt ahead = *std::move(made);
     out->push_back(ir::If(ir::Lt(later, ir::Int(extent)), std::move(ahead)));
   }
-  out->push_back(ir::CommitCopies());
+  out->push_back(commit);
   // Where this iteration's readers find what was made for it.
-  return copies(now).status();
+  return CopiesOf(instance, position, now, &pipeline).status();
 }
 
 }  // namespace hone::schedule

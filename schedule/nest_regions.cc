@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "ir/wgmma.h"
 #include "schedule/nest_builder.h"
 
 // Which part of a Stage is needed at a loop, and where it is kept.
@@ -266,7 +267,8 @@ absl::Status NestBuilder::Attach(Instance& instance, size_t position, std::vecto
     Instance region = inside[k].region;
     const Storage storage = s_.stages[q].storage;
     if (storage == Storage::kShared) {
-      HONE_RETURN_IF_ERROR(CheckSharedTile(q));
+      const bool box = pipeline_ != nullptr && pipeline_->boxes();
+      HONE_RETURN_IF_ERROR(box ? CheckBoxes(q) : CheckSharedTile(q));
       if (together.empty()) {
         const auto own = std::exchange(needed_, {});
         HONE_ASSIGN_OR_RETURN(together, RegionsInside(block, position));
@@ -287,9 +289,14 @@ absl::Status NestBuilder::Attach(Instance& instance, size_t position, std::vecto
     }
     HONE_ASSIGN_OR_RETURN(Emitted e, Compute(region));
     PlaceGuards(e, -1);
+    if (pipeline_ != nullptr && pipeline_->boxes()) {
+      HONE_ASSIGN_OR_RETURN(e.stmt, CopyBox(region, std::move(e.stmt)));
+    }
     out->push_back(e.stmt);
     if (storage == Storage::kShared) pending.push_back(q);
   }
+  const bool swizzled = std::ranges::any_of(pending, [&](int q) { return s_.stages[q].swizzle; });
+  if (swizzled && pipeline_ == nullptr) out->push_back(ir::ShowToProducts());
   if (!pending.empty()) out->push_back(ir::Sync());
   return absl::OkStatus();
 }
@@ -329,6 +336,7 @@ absl::Status NestBuilder::AddTile(const Instance& region, int result, Storage st
     elements *= at.extent[d];
     if (!schedule.align.empty() && storage != Storage::kRegister) elements += schedule.align[d];
   }
+  if (schedule.swizzle) HONE_RETURN_IF_ERROR(SwizzleTile(t.name, t.dtype, &at));
   if (pipeline_ != nullptr && storage == Storage::kShared) {
     at.slot = pipeline_->slot * elements;
     const auto made = pipeline_->buffers.find(result);
@@ -339,6 +347,7 @@ absl::Status NestBuilder::AddTile(const Instance& region, int result, Storage st
   } else {
     at.buffer = AddPrivateBuffer(t, elements, storage);
   }
+  if (schedule.swizzle) nest_.buffers[static_cast<size_t>(at.buffer)].swizzle = ir::Swizzle::k128;
   location_[result] = std::move(at);
   return absl::OkStatus();
 }

@@ -45,6 +45,7 @@ struct LoopNode {
   std::vector<Prefetch> prefetches;
   /// So many iterations' shared tiles exist at once, those of later ones on their way; 1: no more.
   int64_t stages = 1;
+  bool boxes = false;  ///< they come as boxes of tensors (ir/box_copy.h)
 
   bool is_leaf() const { return split_outer < 0 && fused_into < 0; }
 };
@@ -71,9 +72,10 @@ struct StageSchedule {
   int at_loop = -1;
   Storage storage = Storage::kMemory;
   std::optional<CacheWrite> cache_write;
-  int epilogue = -1;           ///< the map through which the tile is stored; -1: none
+  int epilogue = -1;  ///< the map through which the tile is stored; -1: none
   /// What is computed at a loop is whole multiples of these, per dimension; empty: of any size.
   std::vector<int64_t> multiples;
+  bool swizzle = false;        ///< its shared tile is laid out for wgmma (ir/wgmma.h)
   std::vector<int64_t> align;  ///< extra elements per dimension of the private buffer; empty: none
 
   int FindLoop(std::string_view name) const;

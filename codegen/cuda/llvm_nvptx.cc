@@ -5,6 +5,7 @@
 #include "fmt/core.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
+#include "codegen/cuda/llvm_group.h"
 #include "codegen/llvm_target.h"
 #include "ir/cuda/cuda_target.h"
 #include "ir/launch.h"
@@ -16,6 +17,8 @@ namespace {
 constexpr unsigned kGlobal = 1, kShared = 3;
 
 constexpr uint32_t kWarp = 32;
+/// CUtensorMap.
+constexpr uint64_t kMapBytes = 128, kMapAlignment = 64;
 
 class NvptxFunction : public PhaseFunction {
  public:
@@ -23,6 +26,7 @@ class NvptxFunction : public PhaseFunction {
       : PhaseFunction(context),
         card_(card),
         launch_(ir::LaunchOf(*context.nest, *context.phase)),
+        maps_(ir::MapsOf(*context.phase)),
         b_(*context.builder) {}
 
   // 16 bytes, the widest load and store.
@@ -39,6 +43,8 @@ class NvptxFunction : public PhaseFunction {
     }
     std::vector<llvm::Type*> types(static_cast<size_t>(arguments), b_.getPtrTy(kGlobal));
     types.insert(types.end(), {b_.getInt64Ty(), b_.getPtrTy(kGlobal)});
+    first_map_ = static_cast<unsigned>(types.size());
+    types.resize(types.size() + maps_.size(), b_.getPtrTy());
     function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
                                        llvm::Function::ExternalLinkage, context_.phase->symbol,
                                        context_.module);
@@ -51,6 +57,13 @@ class NvptxFunction : public PhaseFunction {
       const auto k = static_cast<unsigned>(buffer.argument);
       function_->addParamAttr(k, llvm::Attribute::NoAlias);
       if (buffer.read_only) function_->addParamAttr(k, llvm::Attribute::ReadOnly);
+    }
+    for (unsigned k = 0; k < maps_.size(); ++k) {
+      llvm::AttrBuilder map(b_.getContext());
+      map.addByValAttr(llvm::ArrayType::get(b_.getInt8Ty(), kMapBytes));
+      map.addAlignmentAttr(kMapAlignment);
+      map.addAttribute("nvvm.grid_constant");
+      function_->addParamAttrs(first_map_ + k, map);
     }
     step_ = function_->getArg(static_cast<unsigned>(arguments));
     result_ = function_->getArg(static_cast<unsigned>(arguments) + 1);
@@ -186,6 +199,40 @@ class NvptxFunction : public PhaseFunction {
                     4);
   }
 
+  // Compute capability 9.0 alone has them.
+  bool has_wgmma() const override { return card_.capability == kGroupCapability; }
+
+  llvm::Value* Uniform(llvm::Value* value) override { return OfFirstLane(b_, value); }
+
+  std::vector<llvm::Value*> BeginProducts(ir::DType dtype, int64_t columns,
+                                          const GroupFactor& first, const GroupFactor& second,
+                                          const std::vector<llvm::Value*>& sums) override {
+    return BeginGroupProducts(b_, dtype, columns, first, second, sums);
+  }
+
+  std::vector<llvm::Value*> AwaitProducts(int64_t loops,
+                                          const std::vector<llvm::Value*>& sums) override {
+    return AwaitGroupProducts(b_, loops, sums);
+  }
+
+  void ShowToProducts() override { FenceProxy(b_); }
+
+  void BeginBarriers(llvm::Value* first, int64_t count) override {
+    BeginGroupBarriers(b_, first, count);
+  }
+  void ExpectBytes(llvm::Value* barrier, int64_t bytes) override {
+    ExpectGroupBytes(b_, barrier, bytes);
+  }
+  void AwaitPhase(llvm::Value* barrier, llvm::Value* parity) override {
+    AwaitGroupPhase(b_, barrier, parity);
+  }
+  void CopyBox(int map, llvm::Value* to, llvm::Value* row, llvm::Value* column,
+               llvm::Value* barrier) override {
+    const auto at = std::ranges::find(maps_, map) - maps_.begin();
+    CopyBoxOf(b_, function_->getArg(first_map_ + static_cast<unsigned>(at)), to, row, column,
+              barrier);
+  }
+
   // Threads hide what a fetch takes.
   void Prefetch(llvm::Value*) override {}
 
@@ -225,34 +272,43 @@ class NvptxFunction : public PhaseFunction {
     return elements;
   }
 
+  static llvm::Align AlignOf(int64_t bytes) { return llvm::Align(static_cast<uint64_t>(bytes)); }
+
   llvm::Value* Shared(const ir::Buffer& of) {
     const int64_t bytes = of.elements * ir::SizeOf(of.dtype);
+    const int64_t alignment = ir::SharedAlignmentOf(of);
     if (launch_.shared_bytes == 0) {
       auto* type = llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(bytes));
-      return NewShared(type, ".shared", llvm::PoisonValue::get(type));
+      return NewShared(type, ".shared", llvm::PoisonValue::get(type), alignment);
     }
     // What the launch gives has no size here; names of what is not the module's stay as they are.
     if (shared_.empty())
-      NewShared(llvm::ArrayType::get(b_.getInt8Ty(), 0), "_shared", /*value=*/nullptr);
+      NewShared(llvm::ArrayType::get(b_.getInt8Ty(), 0), "_shared", /*value=*/nullptr, alignment);
+    llvm::GlobalVariable* const all = shared_.front();
+    all->setAlignment(std::max(all->getAlign().valueOrOne(), AlignOf(alignment)));
+    shared_top_ = ir::AlignedTo(shared_top_, alignment);
     llvm::Value* const at =
-        b_.CreateConstGEP1_64(b_.getInt8Ty(), shared_.front(), static_cast<uint64_t>(shared_top_));
-    shared_top_ += (bytes + ir::kSharedAlignment - 1) / ir::kSharedAlignment * ir::kSharedAlignment;
+        b_.CreateConstGEP1_64(b_.getInt8Ty(), all, static_cast<uint64_t>(shared_top_));
+    shared_top_ += bytes;
     return at;
   }
 
-  llvm::GlobalVariable* NewShared(llvm::Type* type, const char* name, llvm::Constant* value) {
+  llvm::GlobalVariable* NewShared(llvm::Type* type, const char* name, llvm::Constant* value,
+                                  int64_t alignment) {
     const auto linkage =
         value == nullptr ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage;
     auto* global = new llvm::GlobalVariable(*context_.module, type, /*isConstant=*/false, linkage,
                                             value, context_.phase->symbol + name, nullptr,
                                             llvm::GlobalValue::NotThreadLocal, kShared);
-    global->setAlignment(llvm::Align(ir::kSharedAlignment));
+    global->setAlignment(AlignOf(alignment));
     shared_.push_back(global);
     return global;
   }
 
   const ir::CudaTarget& card_;
   const ir::Launch launch_;
+  const std::vector<int> maps_;  ///< parameters behind all others
+  unsigned first_map_ = 0;
   llvm::IRBuilder<>& b_;
   llvm::Function* function_ = nullptr;
   llvm::AllocaInst* scratch_ = nullptr;

@@ -87,7 +87,7 @@ class CudaFeatures final : public CandidateFeatures {
         std::min(1.0, ResidentBlocks(card_, most) * most.threads / card_.most_threads);
     const float values[] = {log(operations_ / 2),
                             log(most.flop),
-                            log(most.tensor_flop + most.byte_op),
+                            log(most.tensor_flop + most.group_flop + most.byte_op),
                             log(most.blocks),
                             log(Waves(card_, most)),
                             log(most.registers),
@@ -222,8 +222,8 @@ class CudaFeatures final : public CandidateFeatures {
   template <typename Visit>
   void ForEachLaunch(uint64_t id, const Visit& visit) const {
     const auto value = [&](const char* column) { return space_.ValueOf(id, column); };
-    if (value("depth") > 0 || value("warp_depth") > 0 || value("row_threads") > 0 ||
-        value("window_x") > 0 || value("partials") > 0) {
+    if (value("depth") > 0 || value("warp_depth") > 0 || value("group_columns") > 0 ||
+        value("row_threads") > 0 || value("window_x") > 0 || value("partials") > 0) {
       ForEachPart(id, visit);
       return;
     }
@@ -284,6 +284,11 @@ class CudaFeatures final : public CandidateFeatures {
                                        stages,
                                        launch.axes().number_bytes,
                                        value("warp_through") > 0};
+      if (tile.Misfit(launch.axes()).empty()) return launch.Of(tile);
+    }
+    if (value("group_columns") > 0 && schedule::SuitsGroups(launch.axes(), card_)) {
+      const schedule::GroupTile tile = {value("groups"), value("group_rows"),
+                                        value("group_columns"), stages, value("boxes") > 0};
       if (tile.Misfit(launch.axes()).empty()) return launch.Of(tile);
     }
     if (tiles.cores[i]) return launch.Of(*tiles.cores[i]);

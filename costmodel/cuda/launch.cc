@@ -64,9 +64,10 @@ double LaunchSeconds(const ir::CudaTarget& card, const CudaLaunch& launch) {
     return std::min(1.0, active * launch.bytes_in_flight * cycles / (kMemoryLatency * rate));
   };
   const double l2_rate = kL2OverMemory * card.memory_bytes_per_second;
-  const std::array<double, 8> parts = {
+  const std::array<double, 9> parts = {
       uneven * launch.flop / card.flop_per_second,
       launch.tensor_flop > 0 ? uneven * launch.tensor_flop / TensorRate(card) : 0,
+      launch.group_flop > 0 ? uneven * launch.group_flop / card.tensor_flop_per_second : 0,
       launch.byte_op > 0 ? uneven * launch.byte_op / TensorRate(card, 1) : 0,
       uneven * launch.instructions / (kSchedulers * processors * cycles),
       uneven * launch.wavefronts / (processors * cycles),

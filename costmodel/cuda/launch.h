@@ -18,6 +18,7 @@ struct CudaLaunch {
   double shared_bytes = 0;     ///< of a block
   double flop = 0;             ///< f32 operations, two of a multiply-add
   double tensor_flop = 0;      ///< of tensor cores, f16 or bf16 with sums in f32
+  double group_flop = 0;       ///< the same by wgmma, which alone reaches the card's rate
   double byte_op = 0;          ///< of tensor cores, bytes with sums in i32
   double instructions = 0;     ///< of warps
   double wavefronts = 0;       ///< of warps in L1 and shared memory, one a cycle and SM

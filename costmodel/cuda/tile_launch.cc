@@ -41,7 +41,8 @@ double OperationsOf(const ir::Expr& factor) {
 }  // namespace
 
 TileLaunch::TileLaunch(const ir::Workload& workload, const schedule::Product& product)
-    : axes_(product.axes) {
+    : axes_(product.axes),
+      boxes_(schedule::ComeAsBoxes(workload, workload.stages[product.stage], product.axes)) {
   const ir::Stage& stage = workload.stages[product.stage];
   const ir::Stage& last = product.epilogue >= 0 ? workload.stages[product.epilogue] : stage;
   double results = 1, points = 1;

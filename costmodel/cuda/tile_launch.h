@@ -2,13 +2,14 @@
 
 #include "costmodel/cuda/launch.h"
 #include "ir/workload.h"
+#include "schedule/cuda/group_tile.h"
 #include "schedule/cuda/tile.h"
 #include "schedule/cuda/warp_tile.h"
 
 namespace hone::costmodel {
 
-/// The launch of a sum of products as tiles (schedule/cuda/tile.h, warp_tile.h), its epilogue
-/// within, in closed forms. Immutable.
+/// The launch of a sum of products as tiles (schedule/cuda/tile.h, warp_tile.h, group_tile.h), its
+/// epilogue within, in closed forms. Immutable.
 class TileLaunch {
  public:
   /// `workload`: when products have been prepared.
@@ -17,6 +18,8 @@ class TileLaunch {
   CudaLaunch Of(const schedule::BlockTile& tile) const;
   /// By tensor cores (warp_launch.cc).
   CudaLaunch Of(const schedule::WarpTile& tile) const;
+  /// By warpgroups (group_launch.cc).
+  CudaLaunch Of(const schedule::GroupTile& tile) const;
   const schedule::ProductAxes& axes() const { return axes_; }
 
  private:
@@ -30,6 +33,7 @@ class TileLaunch {
   double element_bytes() const { return static_cast<double>(axes_.number_bytes); }
 
   schedule::ProductAxes axes_;
+  bool boxes_ = false;       ///< slices may come as boxes
   double memory_bytes_ = 0;  ///< of all tensors that are read or written, each once
   double result_bytes_ = 0;  ///< written, and read by the epilogue
   double stored_bytes_ = 4;  ///< of one result

@@ -8,6 +8,7 @@
 #include "schedule/cuda/products.h"
 #include "schedule/cuda/rows.h"
 #include "schedule/cuda/sums.h"
+#include "schedule/cuda/wgmma.h"
 #include "schedule/cuda/windows.h"
 
 namespace hone::schedule {
@@ -19,7 +20,12 @@ class AllSketches final : public KindSketches {
   std::vector<Sketch> Sketches(const ir::Workload& workload, const ir::Target& target,
                                ir::AccuracyClass) const override {
     std::vector<Sketch> all;
+    // The default is the first that has one.
+    auto wgmma = WgmmaSketch(workload, target);
+    const bool first = wgmma && IsDefaultWgmma(*wgmma);
+    if (first) all.push_back(*std::move(wgmma));
     if (auto mma = MmaSketch(workload, target)) all.push_back(*std::move(mma));
+    if (wgmma && !first) all.push_back(*std::move(wgmma));
     if (auto products = ProductsSketch(workload, target)) all.push_back(*std::move(products));
     if (auto rows = RowsSketch(workload, target)) all.push_back(*std::move(rows));
     if (auto windows = WindowsSketch(workload, target)) all.push_back(*std::move(windows));
@@ -30,6 +36,8 @@ class AllSketches final : public KindSketches {
   }
 
   Sketch DefaultSketch(const ir::Workload& workload, const ir::Target& target) const override {
+    auto wgmma = WgmmaSketch(workload, target);
+    if (wgmma && IsDefaultWgmma(*wgmma)) return *std::move(wgmma);
     if (auto mma = MmaSketch(workload, target)) return *std::move(mma);
     if (auto products = ProductsSketch(workload, target)) return *std::move(products);
     auto rows = RowsSketch(workload, target);

@@ -43,8 +43,7 @@ void ScheduleInScan(TraceWriter& w, const ir::Stage& stage) {
     (unit ? units : axes).push_back(fmt::format("{}.i{}", stage.name, a));
     points *= stage.spatial[a];
   }
-  if (moved)
-    w.Emit(fmt::format("reorder({}, {})", fmt::join(axes, ", "), fmt::join(units, ", ")));
+  if (moved) w.Emit(fmt::format("reorder({}, {})", fmt::join(axes, ", "), fmt::join(units, ", ")));
   std::string loop = axes[0];
   for (size_t k = 1; k < axes.size(); ++k) {
     const std::string fused = fmt::format("{}.f{}", stage.name, k - 1);
@@ -61,7 +60,7 @@ void ScheduleInScan(TraceWriter& w, const ir::Stage& stage) {
 
 struct GridForm : SketchForm {
   std::vector<std::string> scans;  ///< Stages of scans, which have their own number of threads
-  int64_t most_elements = 1;  ///< that some Stage's thread can take
+  int64_t most_elements = 1;       ///< that some Stage's thread can take
 };
 
 class GridRule final : public SketchRule {

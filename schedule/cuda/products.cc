@@ -109,10 +109,7 @@ std::optional<Sketch> ProductsSketch(const ir::Workload& workload, const ir::Tar
     if (main->axes.depth % depth == 0) depths.rows.push_back({depth});
   }
   return Sketch{"products",
-                {std::move(tiles),
-                 std::move(depths),
-                 PartsTable(w, *main),
-                 StagesTable()},
+                {std::move(tiles), std::move(depths), PartsTable(w, *main), StagesTable()},
                 &rule,
                 std::move(form)};
 }

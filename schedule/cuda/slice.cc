@@ -40,6 +40,7 @@ void CopySlice(TraceWriter& w, int stage, const std::string& at, const Slice& sl
   add(slice.inner);
   w.Emit(fmt::format("{} = im2col({}, {}, [{}], at={}, storage=shared)", copy, of.name,
                      w.workload().tensors[slice.tensor].name, fmt::join(axes, ","), at));
+  if (slice.lanes == 0) return;
   const auto last = static_cast<int>(axes.size()) - 1;
   std::string row = fmt::format("{}.i{}", copy, last - 1),
               element = fmt::format("{}.i{}", copy, last);

@@ -18,8 +18,9 @@ struct Slice {
   int tensor = -1;             ///< that the factor reads
   int outer = -1, inner = -1;  ///< axes of the Stage: rows of the slice, elements of a row
   bool along_inner = true;     ///< which of them neighbours in memory lie along
-  int64_t lanes = 4;           ///< neighbours along a row that a thread brings together
-  int64_t row_gap = 0;         ///< unused elements after each row
+  /// Neighbours along a row that a thread brings together; 0: no thread brings them.
+  int64_t lanes = 4;
+  int64_t row_gap = 0;  ///< unused elements after each row
 };
 
 /// Brought at a loop of the Stage by all threads of the block, neighbours by neighbours.

@@ -188,7 +188,7 @@ constexpr Entry kPrimitives[] = {
     {"bind", ApplyAnnotate},       {"prefetch", ApplyPrefetch},    {"tensorize", ApplyTensorize},
     {"flatten", ApplyFlatten},     {"unflatten", ApplyUnflatten},  {"im2col", ApplyIm2col},
     {"epilogue", ApplyEpilogue},   {"pipeline", ApplyPipeline},    {"permute", ApplyPermute},
-    {"round", ApplyRound},
+    {"round", ApplyRound},         {"swizzle", ApplySwizzle},
 };
 }  // namespace
 

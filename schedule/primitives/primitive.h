@@ -81,6 +81,7 @@ absl::Status ApplyAnnotate(Schedule&, const Instruction&);  // vectorize, unroll
 absl::Status ApplyTensorize(Schedule&, const Instruction&);
 absl::Status ApplyPrefetch(Schedule&, const Instruction&);
 absl::Status ApplyAlign(Schedule&, const Instruction&);
+absl::Status ApplySwizzle(Schedule&, const Instruction&);
 absl::Status ApplyPipeline(Schedule&, const Instruction&);
 absl::Status ApplyAlgorithm(Schedule&, const Instruction&);
 absl::Status ApplyFlatten(Schedule&, const Instruction&);

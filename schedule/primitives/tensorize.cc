@@ -44,6 +44,21 @@ bool StandsAround(const Schedule& schedule, Schedule::LoopRef ref, size_t inner,
   return true;
 }
 
+absl::Status ApplyWgmma(Schedule& schedule, Schedule::LoopRef ref) {
+  const std::string& name = schedule.node(ref).name;
+  const ir::Stage& stage = schedule.workload.stages[ref.stage];
+  const ir::Expr& body = stage.body[0];
+  if (body->dtype != ir::DType::kF32 || !AreForMatrices(body, /*mma=*/true))
+    return Illegal(fmt::format("{} adds up no products of two f16 or two bf16 in f32", stage.name));
+  if (!StandsAround(schedule, ref, 3, 1)) {
+    return Illegal(fmt::format(
+        "{} is not the fourth loop from inside, of rows, around two of columns and one of terms",
+        name));
+  }
+  schedule.node(ref).kind = ir::LoopKind::kWgmma;
+  return absl::OkStatus();
+}
+
 absl::Status ApplyMatrices(Schedule& schedule, Schedule::LoopRef ref, bool mma) {
   const std::string& name = schedule.node(ref).name;
   const ir::Stage& stage = schedule.workload.stages[ref.stage];
@@ -68,16 +83,19 @@ absl::Status ApplyMatrices(Schedule& schedule, Schedule::LoopRef ref, bool mma) 
 // a multiple, 32 of bytes: what the 32 threads of a warp do there is a product of matrices for each
 // 16, or 32. Lowering
 // says where rows and columns must stand (nest_mma.cc).
-// tensorize(LOOP, tile): LOOP of at most 16 rows around a loop of at most 16 columns, one of at
-// most 16 groups of terms and one of 4 terms that are bytes, or of 2 that are bf16: a product of
-// matrices in the tile registers of a core, on a Target that has them.
+// tensorize(LOOP, wgmma): LOOP of 2 rows, 8 apart, around one of eights of columns, one of 2
+// columns and one of 16 terms or a multiple: what the 128 threads of four warps do there is begun
+// together, of factors in swizzled shared memory (nest_wgmma.cc). tensorize(LOOP, tile): LOOP of at
+// most 16 rows around a loop of at most 16 columns, one of at most 16 groups of terms and one of 4
+// terms that are bytes, or of 2 that are bf16: a product of matrices in the tile registers of a
+// core, on a Target that has them.
 absl::Status ApplyTensorize(Schedule& schedule, const Instruction& instruction) {
   Arguments args(schedule, instruction);
   HONE_RETURN_IF_ERROR(args.Expect(2, 2));
   HONE_ASSIGN_OR_RETURN(Schedule::LoopRef ref, args.Loop(0));
   const std::string what = args.Text(1);
-  if (what != "dot" && what != "mma" && what != "tile")
-    return Illegal(fmt::format("no {}; there are: dot mma tile", what));
+  if (what != "dot" && what != "mma" && what != "wgmma" && what != "tile")
+    return Illegal(fmt::format("no {}; there are: dot mma wgmma tile", what));
   HONE_RETURN_IF_ERROR(RequireSerial(schedule, ref));
   HONE_RETURN_IF_ERROR(RequireFree(schedule, ref));
   const ir::Stage& stage = schedule.workload.stages[ref.stage];
@@ -85,6 +103,7 @@ absl::Status ApplyTensorize(Schedule& schedule, const Instruction& instruction) 
   if (stage.combiner != ir::Combiner::kSum || body->kind != ir::ExprKind::kBinary ||
       body->binary() != ir::BinaryOp::kMul)
     return Illegal(fmt::format("{} adds up no products", stage.name));
+  if (what == "wgmma") return ApplyWgmma(schedule, ref);
   return what == "dot" ? ApplyDot(schedule, ref) : ApplyMatrices(schedule, ref, what == "mma");
 }
 

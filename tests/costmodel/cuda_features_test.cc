@@ -168,17 +168,48 @@ TEST(CudaFeaturesTest, TensorCoresBeforeThreads) {
       const FeatureExtractor extractor(space);
       const double flop = 2 * std::pow(static_cast<double>(size), 3);
       const double least = flop / space.target().As<ir::CudaTarget>().tensor_flop_per_second;
-      double cores = 1, threads = 1;
+      double cores = 1, threads = 1, groups = 1;
       for (uint64_t id = 0; id < space.product(); ++id) {
         if (!space.Admits(id)) continue;
-        double& best = space.ValueOf(id, "warp_depth") > 0 ? cores : threads;
+        double& best = space.ValueOf(id, "warp_depth") > 0      ? cores
+                       : space.ValueOf(id, "group_columns") > 0 ? groups
+                                                                : threads;
         best = std::min(best, extractor.AnalyticSeconds(id));
         ASSERT_GE(extractor.AnalyticSeconds(id), least * (1 - 1e-9));
       }
       EXPECT_LT((size == 4096 ? 3 : 1) * cores, threads) << name << " " << size;
-      EXPECT_GT(space.ValueOf(space.DefaultId(), "warp_depth"), 0);
+      // From a tile for each multiprocessor on wgmma is the default where there is one.
+      const bool by_groups = name == std::string("cuda:sm_90a") && size >= 1024;
+      const char* const column = by_groups ? "group_columns" : "warp_depth";
+      EXPECT_GT(space.ValueOf(space.DefaultId(), column), 0) << name << " " << size;
+      if (by_groups) {
+        EXPECT_LT((size == 4096 ? 1.3 : 1) * groups, cores);
+      }
     }
   }
+}
+
+// Where wgmma is the default the model has it before every tile of mma.sync.
+TEST(CudaFeaturesTest, TheDefaultOfWarpgroupsBeatsWarps) {
+  int defaults = 0;
+  for (const int64_t rows : {64, 128, 1024, 4096}) {
+    for (const int64_t columns : {256, 1024, 4096}) {
+      for (const int64_t depth : {192, 1024, 4096}) {
+        const schedule::Space space = SpaceOf(NarrowProduct(rows, columns, depth), "cuda:sm_90a");
+        if (space.ValueOf(space.DefaultId(), "group_columns") == 0) continue;
+        ++defaults;
+        const FeatureExtractor extractor(space);
+        double cores = 1;
+        for (uint64_t id = 0; id < space.product(); ++id) {
+          if (!space.Admits(id) || space.ValueOf(id, "warp_depth") == 0) continue;
+          cores = std::min(cores, extractor.AnalyticSeconds(id));
+        }
+        EXPECT_LT(extractor.AnalyticSeconds(space.DefaultId()), cores)
+            << rows << " x " << columns << " x " << depth;
+      }
+    }
+  }
+  EXPECT_GE(defaults, 6);
 }
 
 /// A product of bytes with sums in i32, the second factor along the sum.
@@ -229,10 +260,11 @@ TEST(CudaFeaturesTest, LargeNarrowProductsWantLargeTiles) {
   const auto best_rows = [&](const std::string& text) {
     const schedule::Space space = SpaceOf(text);
     const uint64_t best = BestPoint(space);
-    return space.ValueOf(best, "warps_y") * space.ValueOf(best, "warp_rows") * 16;
+    return space.ValueOf(best, "warps_y") * space.ValueOf(best, "warp_rows") * 16 +
+           space.ValueOf(best, "groups") * space.ValueOf(best, "group_rows") * 64;
   };
   const int64_t large = best_rows(NarrowProduct(4096, 4096, 4096));
-  EXPECT_EQ(large, 128);
+  EXPECT_GE(large, 128);
   EXPECT_LT(best_rows(NarrowProduct(256, 256, 1024)), large);
 }
 

@@ -52,20 +52,22 @@ std::string WgmmaKernel(const std::string& name, int transposed_a) {
 }  // namespace
 
 std::string TmaPtx() {
-  return std::string(kHead) +
-         ".visible .entry tma_tile(.param .align 64 .b8 map[128], .param .u64 out, "
-         ".param .u32 bytes)\n{\n" +
-         Registers() +
-         "mov.u32 %r3, barrier;\nld.param.u32 %r4, [bytes];\nsetp.ne.u32 %p1, %r1, 0;\n"
-         "@%p1 bra ready;\nmbarrier.init.shared::cta.b64 [%r3], 1;\n"
-         "fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;\n"
-         "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], %r4;\n"
-         "mov.b64 %d1, map;\ncvta.param.u64 %d1, %d1;\nmov.u32 %r9, 0;\n"
-         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-         "[%r2], [%d1, {%r9, %r9}], [%r3];\nready:\nbar.sync 0;\nspin:\n"
-         "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;\n@!%p2 bra spin;\n"
-         "ld.param.u64 %d2, [out];\n" +
-         Copy(false) + "ret;\n}\n";
+  std::string text = kHead;
+  text +=
+      ".visible .entry tma_tile(.param .align 64 .b8 map[128], .param .u64 out, "
+      ".param .u32 bytes)\n{\n";
+  text += Registers();
+  text +=
+      "mov.u32 %r3, barrier;\nld.param.u32 %r4, [bytes];\nsetp.ne.u32 %p1, %r1, 0;\n"
+      "@%p1 bra ready;\nmbarrier.init.shared::cta.b64 [%r3], 1;\n"
+      "fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;\n"
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], %r4;\n"
+      "mov.b64 %d1, map;\ncvta.param.u64 %d1, %d1;\nmov.u32 %r9, 0;\n"
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%r2], [%d1, {%r9, %r9}], [%r3];\nready:\nbar.sync 0;\nspin:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;\n@!%p2 bra spin;\n"
+      "ld.param.u64 %d2, [out];\n";
+  return text + Copy(false) + "ret;\n}\n";
 }
 
 std::string WgmmaPtx() { return kHead + WgmmaKernel("wgmma_k", 0) + WgmmaKernel("wgmma_mn", 1); }

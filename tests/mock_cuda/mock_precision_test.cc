@@ -12,9 +12,12 @@
 #include "base/core/check.h"
 #include "base/core/clock.h"
 #include "base/core/random.h"
+#include "base/status.h"
 #include "compiler/compile_model.h"
 #include "measure/builder_client.h"
 #include "runtime/executable.h"
+#include "schedule/cuda/wgmma.h"
+#include "schedule/trace_writer.h"
 #include "tests/compiler/graph_maker.h"
 #include "tests/compiler/graph_oracle.h"
 #include "tests/mock_cuda/mock_driver.h"
@@ -44,11 +47,16 @@ class MockPrecisionTest : public ::testing::Test {
 
   static compiler::CompiledModel Compile(Graph graph, ir::DType precision,
                                          const std::string& target) {
+    compiler::DefaultTraceSource traces;
+    return Compile(std::move(graph), precision, target, traces);
+  }
+
+  static compiler::CompiledModel Compile(Graph graph, ir::DType precision,
+                                         const std::string& target, compiler::TraceSource& traces) {
     const SystemMonotonicClock clock;
     measure::BuilderOptions options;
     options.program = testing::BuildDir() + "/libexec/hone/hone-builder";
     measure::BuilderClient builder(options, clock);
-    compiler::DefaultTraceSource traces;
     graph.precision = precision;
     auto model = compiler::CompileModel(std::move(graph), {.target = target}, builder, traces);
     EXPECT_TRUE(model.ok()) << model.status();
@@ -149,6 +157,35 @@ TEST_F(MockPrecisionTest, NetworksInBf16UseTensorCores) {
       EXPECT_LT(WorstShare(graph, model, 2), 0.02);
     }
   }
+}
+
+/// Tiles of warpgroups, however small the products are.
+class Warpgroups final : public compiler::TraceSource {
+ public:
+  absl::StatusOr<compiler::FoundTrace> Find(const ir::Workload& workload, const std::string&,
+                                            const ir::Target& target) override {
+    compiler::FoundTrace found{.rung = "default"};
+    const auto sketch = schedule::WgmmaSketch(workload, target);
+    if (!sketch) return found;
+    schedule::TraceWriter writer(workload);
+    HONE_RETURN_IF_ERROR(sketch->rule->Emit(*sketch, *sketch->rule->Default(*sketch), writer));
+    found.trace = schedule::ToText(writer.trace());
+    return found;
+  }
+};
+
+// Its slices come as boxes of tensors: weights, an input and what the first layer made.
+TEST_F(MockPrecisionTest, PackagesBringTheMapsOfTheirBoxes) {
+  GraphMaker maker(29);
+  const ValueId x = maker.Input("x", {40, 192});
+  ValueId h = maker.Node("MatMul", {}, {x, maker.Weights({192, 128})});
+  h = maker.Node("Binary", {{"fn", "max"}}, {h, maker.Scalar(0)});
+  const Graph graph = maker.Finish({maker.Node("MatMul", {}, {h, maker.Weights({128, 64})})});
+  Warpgroups traces;
+  const compiler::CompiledModel model = Compile(graph, ir::DType::kBF16, "cuda:sm_90a", traces);
+  EXPECT_GE(CountOf(model.code, "wgmma.mma_async.sync.aligned"), 2U);
+  EXPECT_GE(CountOf(model.code, "cp.async.bulk.tensor.2d"), 2U);
+  EXPECT_LT(WorstShare(graph, model, 1), 0.02);
 }
 
 /// What importers make of a QDQ model: a padded 3 x 3 whose bytes have a zero point, a 1 x 1 and a

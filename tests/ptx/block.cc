@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 
 #include "tests/ptx/arith.h"
+#include "tests/ptx/groups.h"
 #include "tests/ptx/matrices.h"
 
 // Threads and their instructions.
@@ -46,6 +47,8 @@ Block::Block(const Kernel& kernel, const std::vector<Variable>& given, const Lau
         t.index = {x, y, z};
         t.registers.resize(kernel.registers.size());
         t.set.resize(kernel.registers.size());
+        t.awaited.resize(kernel.registers.size());
+        t.unfenced.resize(kernel.registers.size());
         t.local = MakeMemory(kFirstOffset, Garbage(local - kFirstOffset), false);
         threads_.push_back(std::move(t));
       }
@@ -55,6 +58,8 @@ Block::Block(const Kernel& kernel, const std::vector<Variable>& given, const Lau
 
 std::string Block::Run() {
   while (error_.empty()) {
+    // Copies of boxes land at any time.
+    if (!bulks_.empty() && random_.Below(256) == 0) LandBulk();
     std::vector<size_t> ready;
     for (size_t k = 0; k < threads_.size(); ++k) {
       if (threads_[k].state == Thread::State::kReady) ready.push_back(k);
@@ -88,10 +93,14 @@ void Block::Fail(const Thread& t, std::string_view what) {
 }
 
 bool Block::Release() {
+  if (WakeThreads() || LandBulk()) return error_.empty();
   if (ReleaseShuffles() || ReleaseMatrices()) return error_.empty();
   const Thread* first = nullptr;
   for (const Thread& t : threads_) {
     if (t.state == Thread::State::kAtBarrier) first = &t;
+  }
+  for (const Thread& t : threads_) {
+    if (t.state == Thread::State::kAtPhase) Fail(t, "nobody ends the phase that it waits for");
   }
   if (first == nullptr) return false;
   for (const Thread& t : threads_) {
@@ -101,6 +110,7 @@ bool Block::Release() {
       Fail(*first, fmt::format("thread {},{} waits at another barrier", t.index[0], t.index[1]));
   }
   ++epoch_;
+  ShareWhatIsSeen();
   for (Thread& t : threads_) {
     t.state = Thread::State::kReady;
     ++t.next;
@@ -179,6 +189,7 @@ void Block::Step(Thread& t) {
   } else if (in.opcode == "bra") {
     t.next = static_cast<size_t>(in.operands[0].target);
   } else if (in.opcode == "ret") {
+    if (!t.products.empty()) Fail(t, "it ends before a wgmma that it has begun");
     t.state = Thread::State::kEnded;
   } else if (in.opcode == "bar" || in.opcode == "barrier") {
     const Operand& number = in.operands[0];
@@ -187,7 +198,9 @@ void Block::Step(Thread& t) {
     t.state = Thread::State::kAtBarrier;
   } else if (in.opcode == "shfl") {
     t.state = Thread::State::kAtShuffle;
-  } else if (IsOfMatrices(in)) {
+  } else if (in.opcode == "mbarrier" && in.parts[0] == "try_wait") {
+    if (TryWait(t, in)) ++t.next;
+  } else if (IsOfMatrices(in) || IsOfGroups(in)) {
     t.state = Thread::State::kAtMatrices;
   } else {
     if (in.opcode == "ld" || in.opcode == "st") {
@@ -195,7 +208,11 @@ void Block::Step(Thread& t) {
     } else if (in.opcode == "cvta") {
       ConvertAddress(t, in);
     } else if (in.opcode == "cp") {
-      CopyAsync(t, in);
+      in.parts.empty() ? CopyAsync(t, in) : BeginBulk(t, in);
+    } else if (in.opcode == "mbarrier") {
+      UseBarrier(t, in);
+    } else if (in.opcode == "fence") {
+      Fence(t, in);
     } else {
       Calculate(t, in);
     }

@@ -38,6 +38,7 @@ void Block::StartCopy(Thread& t, const Instruction& in) {
   for (uint64_t k = 0; k < bytes; ++k) {
     Shadow& shadow = place->memory->shadow[place->offset + k];
     if (shadow.pending) return Fail(t, "a copy that nobody waited for may write there");
+    if (shadow.readers > 0) return Fail(t, "a wgmma that nobody waited for may read it");
     TouchByte(t, &shadow, true);
     shadow.pending = true;
   }
@@ -65,6 +66,8 @@ void Block::AwaitCopies(Thread& t, int64_t groups) {
       Shadow& shadow = place->memory->shadow[place->offset + static_cast<size_t>(k)];
       shadow.pending = false;
       shadow.set = true;
+      shadow.unshown = static_cast<int32_t>(t.proxy_fences.size());
+      shadow.barrier = 0;
       // Others see it after the next barrier.
       TouchByte(t, &shadow, true);
     }

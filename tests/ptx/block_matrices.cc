@@ -1,45 +1,61 @@
+#include <algorithm>
 #include <bit>
 
 #include "fmt/core.h"
 
 #include "tests/ptx/arith.h"
 #include "tests/ptx/block.h"
+#include "tests/ptx/groups.h"
 #include "tests/ptx/matrices.h"
 
 // ldmatrix and mma: what a warp does when all of its threads have come there.
 namespace hone::ptx {
 
+/// The threads that execute an instruction together with this one: .aligned, those of its warp,
+/// and of its warpgroup where a product is begun. Empty: there are not so many in the block.
+std::span<Thread> Block::Together(const Thread& t, const Instruction& in) {
+  const bool group = IsOfGroups(in) && in.parts[0] == "mma_async";
+  const size_t count = group ? kGroupSize : kWarpSize;
+  const size_t begin = static_cast<size_t>(t.number) / count * count;
+  if (begin + count > threads_.size()) return {};
+  return {threads_.data() + begin, count};
+}
+
 bool Block::ReleaseMatrices() {
-  for (size_t begin = 0; begin < threads_.size(); begin += kWarpSize) {
-    const Thread* first = nullptr;
-    const size_t end = std::min(begin + kWarpSize, threads_.size());
-    for (size_t k = begin; k < end && first == nullptr; ++k) {
-      if (threads_[k].state == Thread::State::kAtMatrices) first = &threads_[k];
+  // One that waits for warps that are not there yet, which others may let go on.
+  const Thread* alone = nullptr;
+  const Thread* missing = nullptr;
+  for (size_t k = 0; k < threads_.size(); ++k) {
+    const Thread& first = threads_[k];
+    if (first.state != Thread::State::kAtMatrices) continue;
+    const Instruction& in = kernel_.body[first.next];
+    const std::span<Thread> threads = Together(first, in);
+    const auto other = std::ranges::find_if(threads, [&](const Thread& t) {
+      return t.state != Thread::State::kAtMatrices || t.next != first.next;
+    });
+    if (threads.empty() || other != threads.end()) {
+      if (alone == nullptr) missing = threads.empty() ? nullptr : &*other;
+      if (alone == nullptr) alone = &first;
+      continue;
     }
-    if (first == nullptr) continue;
-    // .aligned: all threads of the warp execute the same instruction.
-    if (end - begin != kWarpSize) {
-      Fail(*first, "its warp has not 32 threads");
-      return true;
-    }
-    for (size_t k = begin; k < end; ++k) {
-      if (threads_[k].state == Thread::State::kAtMatrices && threads_[k].next == first->next)
-        continue;
-      Fail(*first, fmt::format("thread {},{} of its warp does not come here", threads_[k].index[0],
-                               threads_[k].index[1]));
-      return true;
-    }
-    const Instruction& in = kernel_.body[first->next];
-    const std::span<Thread> warp(threads_.data() + begin, kWarpSize);
-    in.opcode == "mma" ? Multiply(in, warp) : FetchMatrices(in, warp);
+    if (IsOfGroups(in))
+      RunGroups(in, threads);
+    else
+      in.opcode == "mma" ? Multiply(in, threads) : FetchMatrices(in, threads);
     if (!error_.empty()) return true;
-    for (Thread& t : warp) {
+    for (Thread& t : threads) {
       t.state = Thread::State::kReady;
       ++t.next;
     }
     return true;
   }
-  return false;
+  if (alone == nullptr) return false;
+  Fail(*alone,
+       missing == nullptr
+           ? "its warp has not 32 threads, or its warpgroup not 128"
+           : fmt::format("thread {},{} of its warp{} does not come here", missing->index[0],
+                         missing->index[1], IsOfGroups(kernel_.body[alone->next]) ? "group" : ""));
+  return true;
 }
 
 // Threads 8j to 8j + 7 give the addresses of the rows of matrix j, each of 16 bytes. Thread t gets

@@ -37,6 +37,9 @@ uint64_t Block::AddressOf(const Thread& t, const std::string& name) {
 
 uint64_t Block::RegisterValue(const Thread& t, int reg) {
   if (t.set[static_cast<size_t>(reg)] == 0) Fail(t, "it reads a register that holds nothing");
+  if (t.awaited[static_cast<size_t>(reg)] > 0)
+    Fail(t, "a wgmma that nobody waited for may change its register");
+  t.unfenced[static_cast<size_t>(reg)] = 1;
   return t.registers[static_cast<size_t>(reg)];
 }
 
@@ -78,6 +81,9 @@ void Block::SetRegister(Thread& t, const Operand& o, uint64_t value, Type type) 
   const bool is_signed = type.kind == 's';
   value =
       is_signed ? static_cast<uint64_t>(Extended(value, type.bits)) : Truncated(value, type.bits);
+  if (t.awaited[static_cast<size_t>(o.reg)] > 0)
+    return Fail(t, "a wgmma that nobody waited for may change its register");
+  t.unfenced[static_cast<size_t>(o.reg)] = 1;
   t.registers[static_cast<size_t>(o.reg)] = Truncated(value, width);
   t.set[static_cast<size_t>(o.reg)] = 1;
 }
@@ -134,8 +140,12 @@ void Block::Access(Thread& t, Space space, uint64_t address, int bytes, bool wri
     const size_t at = place->offset + static_cast<size_t>(k);
     Shadow& shadow = place->memory->shadow[at];
     if (shadow.pending) return Fail(t, "a copy that nobody waited for may write there");
+    if (!write && !HasSeen(t, shadow)) return Fail(t, "it has not waited for the copy to there");
     if (place->shared_by_threads) TouchByte(t, &shadow, write);
     if (write) {
+      if (shadow.readers > 0) return Fail(t, "a wgmma that nobody waited for may read it");
+      shadow.unshown = static_cast<int32_t>(t.proxy_fences.size());
+      shadow.barrier = 0;
       place->memory->bytes[at] = static_cast<uint8_t>(*value >> (8 * k));
       shadow.set = true;
     } else if (!shadow.set) {

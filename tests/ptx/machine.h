@@ -51,7 +51,9 @@ class Device {
   /// written to, two threads (of different blocks, or of one between two barriers) at one byte
   /// of global or shared memory, one of them writing, a barrier that not all threads reach, a touch
   /// of what an asynchronous copy writes before its thread has waited for it, a warp that does not
-  /// come together to ldmatrix or mma, an unspecified result, more than 2^24 instructions.
+  /// come together to ldmatrix or mma, a warpgroup to wgmma, a touch of a wgmma's sums or a write
+  /// to its factors before all have waited for it, factors that are not shown to it by
+  /// fence.proxy.async, an unspecified result, more than 2^24 instructions.
   absl::Status Run(int program, std::string_view kernel, const Launch& launch);
   absl::Status Run(std::string_view kernel, const Launch& launch) { return Run(0, kernel, launch); }
 
@@ -68,6 +70,13 @@ class Device {
     bool many_threads = false;  ///< several of the block have read it since the last barrier
     bool many_blocks = false;   ///< several have read it
     bool pending = false;       ///< an asynchronous copy that nobody waited for may write it
+    int32_t readers = 0;        ///< wgmmas that nobody waited for may read it
+    /// Fences of the asynchronous proxy that the thread that wrote it had done by then; -1: it was
+    /// not written by a thread.
+    int32_t unshown = -1;
+    /// Where a copy of a box has landed: its barrier and the number of its phase. 0: none has.
+    uint64_t barrier = 0;
+    int64_t phase = 0;
   };
   struct Memory {
     uint64_t address = 0;

@@ -1,10 +1,13 @@
 #include "tests/ptx/names.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <set>
 
 #include "fmt/core.h"
 
+#include "tests/ptx/groups.h"
 #include "tests/ptx/matrices.h"
 
 namespace hone::ptx {
@@ -39,11 +42,13 @@ const std::map<std::string_view, Form>& Forms() {
       {"cvt", {2, 3, kSat | kFtz, false, true}},
       {"cvta", {2, 2, kToSpace, false, false, true, true}},
       {"div", {3, 3, kFtz, false, true}},
+      {"fence", {0, 0, kNoFlags, false, false, false}},
       {"fma", {4, 4, kSat | kFtz, false, true}},
       {"ldmatrix", {2, 2, kNoFlags, false, false, false}},
       {"ld", {2, 2, kNc | kCg, false, false, true, true}},
       {"mad", {4, 4, kWide | kHi | kLo}},
       {"max", {3, 3, kFtz | kNan}},
+      {"mbarrier", {2, 3, kNoFlags, false, false, false}},
       {"min", {3, 3, kFtz | kNan}},
       {"mma", {4, 4, kNoFlags, false, false, false}},
       {"mov", {2, 2}},
@@ -65,6 +70,7 @@ const std::map<std::string_view, Form>& Forms() {
       {"sqrt", {2, 2, kFtz, false, true}},
       {"st", {2, 2, kNoFlags, false, false, true, true}},
       {"sub", {3, 3, kSat | kFtz, false, true}},
+      {"wgmma", {0, 8, kNoFlags, false, false, false}},
       {"xor", {3, 3}},
   };
   return forms;
@@ -127,7 +133,9 @@ bool ReadRounding(std::string_view word, Instruction* in) {
 }
 
 bool ReadPart(std::string_view word, const Form& form, Instruction* in) {
-  if (IsOfMatrices(*in)) {
+  const bool by_parts = in->opcode == "fence" || in->opcode == "mbarrier" ||
+                        (in->opcode == "cp" && (word == "bulk" || !in->parts.empty()));
+  if (IsOfMatrices(*in) || IsOfGroups(*in) || by_parts) {
     in->parts.emplace_back(word);
     return true;
   }
@@ -157,10 +165,46 @@ bool ReadPart(std::string_view word, const Form& form, Instruction* in) {
   return true;
 }
 
+std::string Joined(const Instruction& in) {
+  std::string text;
+  for (const std::string& part : in.parts) text += "." + part;
+  return text;
+}
+
+bool AreAddresses(const Instruction& in, std::initializer_list<size_t> which) {
+  return std::ranges::all_of(which, [&](size_t k) {
+    return k < in.operands.size() && in.operands[k].kind == Operand::Kind::kAddress;
+  });
+}
+
+// cp.async.bulk.tensor.2d… [to], [map, {column, row}], [barrier].
+std::string CheckBulk(const Instruction& in) {
+  if (Joined(in) != ".bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes")
+    return "of bulk copies only those of boxes of matrices are known";
+  const bool known = in.operands.size() == 3 && AreAddresses(in, {0, 1, 2}) &&
+                     in.operands[1].parts.size() == 1 &&
+                     in.operands[1].parts[0].kind == Operand::Kind::kVector &&
+                     in.operands[1].parts[0].parts.size() == 2;
+  return known ? "" : "it names no place, map, two coordinates and barrier";
+}
+
+std::string CheckBarrier(const Instruction& in) {
+  const std::string name = Joined(in);
+  const size_t count = in.operands.size();
+  if (name == ".init.shared::cta.b64")
+    return count == 2 && AreAddresses(in, {0}) ? "" : "it names no barrier and count";
+  if (name == ".arrive.expect_tx.shared::cta.b64")
+    return count == 3 && AreAddresses(in, {1}) ? "" : "it names no barrier and bytes";
+  if (name == ".try_wait.parity.shared::cta.b64")
+    return count == 3 && AreAddresses(in, {1}) ? "" : "it names no barrier and parity";
+  return "only init, arrive.expect_tx and try_wait.parity are known";
+}
+
 // cp.async.ca|cg.shared.global [to], [from], bytes {, read}; cp.async.commit_group;
 // cp.async.wait_group N; cp.async.wait_all (PTX ISA, "Data Movement and Conversion Instructions:
 // Asynchronous copy").
 std::string CheckCopy(const Instruction& in, int count) {
+  if (!in.parts.empty()) return CheckBulk(in);
   const uint32_t kind = in.flags & ~static_cast<uint32_t>(kAsync);
   if (!in.Has(kAsync)) return "only asynchronous copies are known";
   const auto immediate = [&](size_t k) { return in.operands[k].kind == Operand::Kind::kImmediate; };
@@ -226,6 +270,14 @@ std::string CheckForm(const Instruction& in) {
   if (form.types && in.type.kind == 0) return "it names no type";
   if (in.opcode == "cp") return CheckCopy(in, count);
   if (IsOfMatrices(in)) return CheckMatrices(in);
+  if (IsOfGroups(in)) return CheckGroups(in);
+  if (in.opcode == "fence") {
+    const std::string name = Joined(in);
+    const bool known =
+        name == ".proxy.async.shared::cta" || name == ".mbarrier_init.release.cluster";
+    return known ? "" : "only fence.proxy.async.shared::cta and for a barrier's begin is known";
+  }
+  if (in.opcode == "mbarrier") return CheckBarrier(in);
   if (in.opcode == "cvt" && (count == 3) != (in.type.kind == 'h'))
     return "another number of sources";
   if (form.compares && in.compare.empty()) return "it compares nothing";

@@ -37,7 +37,11 @@ std::vector<Token> Tokens(std::string_view text) {
       at = at == std::string_view::npos ? text.size() : at + 1;
     } else if (IsWordStart(c)) {
       size_t end = at + 1;
-      while (end < text.size() && IsWordStart(text[end])) ++end;
+      while (end < text.size()) {
+        const bool scope = text.substr(end, 2) == "::";  // shared::cta
+        if (!scope && !IsWordStart(text[end])) break;
+        end += scope ? 2 : 1;
+      }
       tokens.push_back({text.substr(at, end - at), line});
       at = end;
     } else {
@@ -330,6 +334,7 @@ class Parser {
     const auto found = registers_.find(o.name);
     if (found != registers_.end()) o.reg = found->second;
     if (TakeIf("+")) o.offset = TakeInteger();
+    if (TakeIf(",")) o.parts.push_back(ParseSimple());  // of a tensor's map: {column, row}
     Expect("]");
     return o;
   }

@@ -127,7 +127,7 @@ TEST(PipelineTest, RefusesWhatIsNoCopy) {
       "workload 1\nx0: f32[8,64] input range(-1,1)\ns0: f32[8,64] = x0[i0, i1] + 1.0\n"
       "s1: f32[8,64] output = s0[i0, i1] * 2.0\n";
   EXPECT_THAT(why(map, "pipeline(s1.i0, 2)\n"), HasSubstr("nothing is computed there"));
-  EXPECT_THAT(why(map, "pipeline(s1.i0, 5)\n"), HasSubstr("must lie in 2..4"));
+  EXPECT_THAT(why(map, "pipeline(s1.i0, 9)\n"), HasSubstr("must lie in 2..8"));
   EXPECT_THAT(why(map, "compute_at(s0, s1.i0, register)\npipeline(s1.i0, 2)\n"),
               HasSubstr("inside of thread loops"));
   EXPECT_THAT(why(map,

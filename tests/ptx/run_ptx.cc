@@ -10,6 +10,7 @@
 
 #include "codegen/codegen.h"
 #include "ir/launch.h"
+#include "tests/mock_cuda/mock_map.h"
 #include "tests/ptx/machine.h"
 #include "tests/ptx/program.h"
 
@@ -21,6 +22,23 @@ bool IsGiven(const ir::LoopNest& nest, size_t argument) {
     return b.scope == ir::Scope::kArgument && b.argument == static_cast<int>(argument) &&
            b.read_only;
   });
+}
+
+/// What a driver makes of a matrix of numbers of 16 bits.
+absl::StatusOr<std::vector<uint8_t>> MapOf(const ir::Descriptor& descriptor,
+                                           const std::vector<uint64_t>& addresses) {
+  constexpr int kBf16 = 9, kF16 = 6;  // CUtensorMapDataType
+  const auto u = [](int64_t number) { return static_cast<unsigned>(number); };
+  if (descriptor.shape.size() != 2 || !ir::BytesOf(descriptor))
+    return absl::InternalError("a map of no matrix");
+  const uint64_t extents[] = {u(descriptor.shape[1]), u(descriptor.shape[0])};
+  const uint64_t strides[] = {u(descriptor.strides[0])};
+  const unsigned box[] = {u(descriptor.box[1]), u(descriptor.box[0])}, steps[] = {1, 1};
+  const auto map = mock_cuda::MapBytes(descriptor.dtype == ir::DType::kF16 ? kF16 : kBf16, 2,
+                                       addresses[static_cast<size_t>(descriptor.argument)], extents,
+                                       strides, box, steps, static_cast<int>(descriptor.swizzle));
+  if (!map) return absl::InternalError("a map that the driver refuses");
+  return std::vector<uint8_t>(map->begin(), map->end());
 }
 
 }  // namespace
@@ -59,6 +77,9 @@ absl::Status RunPtx(const ir::LoopNest& nest, const std::string& chip, uint64_t 
         launch.shared_bytes = extents.shared_bytes;
         launch.parameters = addresses;
         launch.parameters.insert(launch.parameters.end(), {static_cast<uint64_t>(t), result});
+        for (const ir::Descriptor& descriptor : extents.descriptors) {
+          HONE_ASSIGN_OR_RETURN(launch.wide.emplace_back(), MapOf(descriptor, addresses));
+        }
         launch.seed = seed++;
         if (const absl::Status s = device.Run(phase.symbol, launch); !s.ok())
           return absl::Status(s.code(), fmt::format("{}\n{}", std::string(s.message()), text));

@@ -83,7 +83,7 @@ TEST(LaunchCheck, LaunchesThatNoGpuCanDoAreNamed) {
   for (const auto& broken : std::initializer_list<std::function<void(ir::Descriptor&)>>{
            [](auto& d) { d.shape = {}, d.strides = {}, d.box = {}; },
            [](auto& d) { d.shape.push_back(1); }, [](auto& d) { d.strides.push_back(1); },
-           [](auto& d) { d.box.pop_back(); }, [](auto& d) { d.box[0] = 6; },
+           [](auto& d) { d.box.pop_back(); }, [](auto& d) { d.box[0] = 257; },
            [](auto& d) { d.box[1] = 0; }, [](auto& d) { d.shape[0] = 0; },
            [](auto& d) { d.strides[0] = 0; }, [](auto& d) { d.strides[0] = -24; },
            [](auto& d) { d.shape[0] = int64_t{1} << 62; },

@@ -264,7 +264,7 @@ TEST(Dot, RefusesWhatIsNoInnermostSumOfProducts) {
               HasSubstr("s0.r0.0 is not the innermost loop"));
   EXPECT_THAT(Loops(text, "tensorize(s0.r0, dot)"),
               HasSubstr("s0.r0 has 8 iterations; a dot product has 2 or 4"));
-  EXPECT_THAT(Loops(text, "tensorize(s0.r0, wgmma)"), HasSubstr("no wgmma; there are: dot mma"));
+  EXPECT_THAT(Loops(text, "tensorize(s0.r0, wmma)"), HasSubstr("no wmma; there are: dot mma"));
   EXPECT_THAT(Loops(text, "split(s0.r0, 4)\ntensorize(s0.r0.1, dot)\nreorder(s0.r0.1, s0.i1)"),
               HasSubstr("the dot product's loop s0.r0.1 is not the innermost"));
   EXPECT_THAT(Loops("workload 1\nx0: f32[4] input range(-1,1)\n"
