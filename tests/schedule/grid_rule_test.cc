@@ -13,7 +13,7 @@
 namespace hone::schedule {
 namespace {
 
-ir::Target Gpu() { return {.text = "cuda:sm_80", .kind = "cuda", .family = "cuda:sm_80"}; }
+ir::Target Gpu() { return TargetOf("cuda:sm_80"); }
 
 std::string DefaultText(const std::string& workload) {
   const auto trace = DefaultTrace(WorkloadOf(workload), Gpu());
