@@ -88,7 +88,8 @@ void ModelJudge::MeasureDefault() {
     const int ways = (options_.way.together.empty() ? 0 : 1) + (HasBranches() ? 1 : 0) +
                      (options_.way.chains.apart.empty() ? 0 : 1) +
                      (options_.way.other_chains.apart.empty() ? 0 : 1);
-    expected_seconds_ *= 1 + 1.5 * ways;
+    seconds_for_ways_ = 1.5 * ways * expected_seconds_;
+    expected_seconds_ += seconds_for_ways_;
     return absl::OkStatus();
   };
   if (const absl::Status status = measure(); !status.ok()) {
@@ -267,7 +268,7 @@ absl::Status ModelJudge::Compare(const search::TuningSession& session, JudgedKer
   // stays suspect until then.
   const auto may_go_on = [&] {
     return !judged.suspects().empty() && judged_.noisy_cpus == 0 &&
-           session.SecondsLeft() >= options_.seconds;
+           session.SecondsLeft() >= options_.seconds + seconds_for_ways_;
   };
   if (may_go_on()) {
     // Among many kernels one loses by chance: it has to lose twice.
@@ -284,10 +285,11 @@ absl::Status ModelJudge::Decide(const search::TuningSession& session, TimedModel
   const db::ModelVerdict& v = judged_.verdict;
   const int64_t first_rounds = v.rounds;
   while (Undecided({v.ratio, v.ratio_low, v.ratio_high}, v.rounds, first_rounds) &&
-         judged_.noisy_cpus == 0 && session.SecondsLeft() > 0) {
+         judged_.noisy_cpus == 0 && session.SecondsLeft() > seconds_for_ways_) {
     const auto others = WatchOthers();
     HONE_RETURN_IF_ERROR(GoOnInTurns({by_default_.get(), &tuned}, static_cast<int>(first_rounds),
-                                     session.SecondsLeft(), options_.interrupted, clock));
+                                     session.SecondsLeft() - seconds_for_ways_,
+                                     options_.interrupted, clock));
     judged_.noisy_cpus = std::max(judged_.noisy_cpus, Disturbance(others.get()));
     SetRatio(tuned);
   }

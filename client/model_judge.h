@@ -85,7 +85,8 @@ class ModelJudge {
   /// unless it is slower.
   absl::Status CompareWithout(JudgedKernels& judged, compiler::TraceSource& traces,
                               std::unique_ptr<TimedModel>& tuned);
-  /// Up to four times the rounds, as long as the ratio's interval holds 1 and there is time.
+  /// Up to four times the rounds, as long as the ratio's interval holds 1 and there is time beside
+  /// what the other ways to run the model take.
   absl::Status Decide(const search::TuningSession& session, TimedModel& tuned);
   void SetRatio(const TimedModel& tuned);
   /// Watches from now on how much other programs use the device that the models run on; null where
@@ -96,6 +97,7 @@ class ModelJudge {
   const Options options_;
   std::unique_ptr<TimedModel> by_default_;
   double expected_seconds_ = 0;
+  double seconds_for_ways_ = 0;  ///< of them, for other ways to run the model
   JudgedModel judged_;
   std::optional<db::ModelVerdict> other_cascades_;  ///< where the batch runs the other way
 };
