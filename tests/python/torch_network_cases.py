@@ -10,7 +10,7 @@ if not MISSING:
     import torch_networks
 
 WHOLE = bool(os.environ.get("TEST_WHOLE"))
-SAMPLE = ("resnet_padded", "unet", "lstm", "early_exit", "experts", "decoder")
+SAMPLE = ("resnet_padded", "unet", "lstm", "early_exit", "experts", "decoder", "encoder")
 
 
 def tensors(results):

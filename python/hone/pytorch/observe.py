@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from .fused import by_parts
 from .refusal import Refusal
 
 
@@ -54,13 +55,17 @@ class Observation:
 
 
 class Interpreter(torch.fx.Interpreter):
-    """Knows the node that is at work."""
+    """Knows the node that is at work, and takes fused functions apart."""
 
     at: torch.fx.Node | None = None
 
     def run_node(self, n: torch.fx.Node) -> Any:
         self.at = n
         return super().run_node(n)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        parts = by_parts(target, args, kwargs)
+        return parts(*args[:18]) if parts else super().call_function(target, args, kwargs)
 
 
 def observe(module: torch.fx.GraphModule, arguments: Sequence[Any]) -> Observation:
