@@ -21,8 +21,9 @@
 //     …
 //
 // Around wgmma loops (ir/wgmma.h) copies are one iteration less ahead where there are three tiles
-// or more: the products of the iteration before go on while this one begins, and only those of the
-// one before that have let go of their tile. What threads have copied must be shown to them.
+// or more. The products of iteration v - 1 still read their tile while v begins; those of v - 2 are
+// done, so that only their tile may be written again. A fence makes what threads have copied
+// visible to the products.
 namespace hone::schedule {
 
 using ir::Expr;

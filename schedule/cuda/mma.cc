@@ -36,13 +36,6 @@ struct MmaForm : SketchForm {
   ir::CudaTarget card;
 };
 
-/// The axes of one of so many parts of a sum.
-ProductAxes AxesOfPart(ProductAxes axes, int64_t parts) {
-  axes.depth /= parts;
-  axes.batches *= parts;
-  return axes;
-}
-
 class MmaRule final : public SketchRule {
  public:
   absl::Status Emit(const Sketch& sketch, const Values& v, TraceWriter& w) const override {

@@ -23,4 +23,10 @@ double PointsOf(const TraceWriter& writer, const Product& product) {
   return points;
 }
 
+ProductAxes AxesOfPart(ProductAxes axes, int64_t parts) {
+  axes.depth /= parts;
+  axes.batches *= parts;
+  return axes;
+}
+
 }  // namespace hone::schedule

@@ -10,6 +10,8 @@ namespace hone::schedule {
 DecisionTable PartsTable(const TraceWriter& writer, const Product& product);
 /// "stages": how many slices may be on their way at once.
 DecisionTable StagesTable();
+/// The axes of one of so many parts of a sum.
+ProductAxes AxesOfPart(ProductAxes axes, int64_t parts);
 /// How many points the product's sum has, its terms included.
 double PointsOf(const TraceWriter& writer, const Product& product);
 

@@ -67,10 +67,7 @@ class WgmmaRule final : public SketchRule {
     if (tile.sums() > kMostSums) return "too many registers";
     if (tile.boxes && !form.boxes) return "its slices are no boxes of tensors";
     if (form.axes.depth % v[kParts] != 0) return "a part of the sum is no whole slices";
-    ProductAxes axes = form.axes;
-    axes.depth /= v[kParts];
-    axes.batches *= v[kParts];
-    return tile.Misfit(axes);
+    return tile.Misfit(AxesOfPart(form.axes, v[kParts]));
   }
 
   std::optional<Values> Default(const Sketch& sketch) const override {
