@@ -217,16 +217,26 @@ def cell(rounds):
     return {"median_us": at(.5), "p90_us": at(.9), "p99_us": at(.99), "calls": len(pooled)}
 
 
+def median(rounds):
+    return statistics.median(t for r in rounds for t in r)
+
+
+def drawn_ratios(rounds, others, seed=1):
+    """200 ratios of the medians, of rounds that are drawn again."""
+    draw, pairs = random.Random(seed), list(zip(rounds, others))
+    again = ([draw.choice(pairs) for _ in pairs] for _ in range(200))
+    return [median(a for a, _ in drawn) / median(b for _, b in drawn) for drawn in again]
+
+
+def with_interval(value, seen):
+    """With the middle 95 % of 200 values."""
+    seen = sorted(seen)
+    return [round(x, 3) for x in (value, seen[4], seen[195])]
+
+
 def ratio(rounds, others):
     """The ratio of the medians, with the middle 95 % of rounds drawn again."""
-    draw, seen = random.Random(1), []
-    median = lambda some: statistics.median(t for r in some for t in r)
-    pairs = list(zip(rounds, others))
-    for _ in range(200):
-        drawn = [draw.choice(pairs) for _ in pairs]
-        seen.append(median([a for a, _ in drawn]) / median([b for _, b in drawn]))
-    seen.sort()
-    return [round(x, 3) for x in (median(rounds) / median(others), seen[4], seen[195])]
+    return with_interval(median(rounds) / median(others), drawn_ratios(rounds, others))
 
 
 def measure(model, package, a, load, clients, quota):

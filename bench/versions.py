@@ -8,13 +8,15 @@ Each build compiles each model, with no log but with the options after --compile
 `hone bench --unpinned`, one build after the other in each round. A figure is the median of all runs
 of all rounds; a ratio is that of the medians, the second build's over the first one's, and its
 interval is the middle 95 % when the rounds are drawn again, with replacement. Below 1 the second
-build is faster.
+build is faster. The geometric mean's interval draws the rounds of each model again, apart from the
+others'.
 """
 import argparse
 import json
 import math
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,6 +33,7 @@ def turn(hone, package, a):
 
 
 def measure(model, folder, a):
+    """Times of all rounds of each build."""
     packages, times = [], ([], [])
     for at, hone in enumerate((a.before, a.after)):
         packages.append(str(pathlib.Path(folder) / f"{at}.hone"))
@@ -40,7 +43,16 @@ def measure(model, folder, a):
     for number in range(a.rounds):
         for at in (0, 1) if number % 2 == 0 else (1, 0):
             times[at].append(turn((a.before, a.after)[at], packages[at], a))
-    return [steady.cell(rounds)["median_us"] for rounds in times], steady.ratio(times[1], times[0])
+    return times
+
+
+def geometric_mean(measured):
+    """Mean of the models' ratios, with an interval; each model has its times before and after."""
+    mean = lambda ratios: math.exp(statistics.mean(map(math.log, ratios)))
+    ratios = [steady.median(after) / steady.median(before) for before, after in measured]
+    drawn = [steady.drawn_ratios(after, before, seed)
+             for seed, (before, after) in enumerate(measured)]
+    return steady.with_interval(mean(ratios), map(mean, zip(*drawn)))
 
 
 def main():
@@ -56,15 +68,17 @@ def main():
     a = p.parse_args()
     lines = ["| model | before, us | after, us | after / before |", "|---|--:|--:|--:|"]
     print("\n".join(lines), flush=True)
-    ratios = []
+    measured = []
     for model in a.models:
         with tempfile.TemporaryDirectory() as folder:
-            (before, after), (value, low, high) = measure(model, folder, a)
-        ratios.append(math.log(value))
+            measured.append(measure(model, folder, a))
+        before, after = map(steady.median, measured[-1])
+        value, low, high = steady.ratio(*reversed(measured[-1]))
         lines.append(f"| {pathlib.Path(model).stem} | {before:,.1f} | {after:,.1f} "
                      f"| {value:.3f} ({low:.3f} to {high:.3f}) |")
         print(lines[-1], flush=True)
-    lines.append(f"| geometric mean | | | {math.exp(sum(ratios) / len(ratios)):.3f} |")
+    value, low, high = geometric_mean(measured)
+    lines.append(f"| geometric mean | | | {value:.3f} ({low:.3f} to {high:.3f}) |")
     print(lines[-1])
     if a.markdown:
         pathlib.Path(a.markdown).write_text("\n".join(lines) + "\n")
