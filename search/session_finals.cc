@@ -102,9 +102,9 @@ absl::Status TuningSession::CompareInputs(int task,
   v.trace = inputs[winner].trace;
   v.default_samples = compared[base].samples_ns;
   v.best_samples = compared[winner].samples_ns;
+  v.noisy = compared[winner].noisy;
   db::Batch batch;
-  batch.records.push_back(MakeRecord(task, v.trace, compared[winner].samples_ns,
-                                     db::Rigor::kVerified, compared[winner].noisy));
+  batch.records.push_back(MakeRecord(task, v.trace, v.best_samples, db::Rigor::kVerified, v.noisy));
   const TaskEnd end = v.replaced ? TaskEnd::kWon : TaskEnd::kLost;
   batch.events.push_back(MakeEvent(VerdictEvent{local, end, default_ns, best}));
   batch.events.push_back(StreamEvent(shared_->stream, ComparedEvent{task, default_ns, best}));
@@ -203,6 +203,7 @@ absl::Status TuningSession::RestoreCompared() {
       v.best_samples.clear();
       for (const double ns : r.samples_ns) v.best_samples.push_back(static_cast<int64_t>(ns));
       if (!v.replaced) v.default_samples = v.best_samples;
+      v.noisy = r.noisy;
     }
     return absl::OkStatus();
   });
@@ -237,7 +238,7 @@ absl::Status TuningSession::AddVerdict(db::ModelVerdict verdict,
     const TaskVerdict& v = verdicts_[static_cast<size_t>(task)];
     if (v.best_samples.empty()) continue;  // nothing was compared: it stays what it is
     batch.records.push_back(MakeRecord(places_[static_cast<size_t>(task)], v.trace, v.best_samples,
-                                       db::Rigor::kConfirmed));
+                                       db::Rigor::kConfirmed, v.noisy));
     tell(task, TaskEnd::kConfirmed);
   }
   return CommitResults(batch);

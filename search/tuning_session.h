@@ -31,6 +31,7 @@ struct TaskVerdict {
   std::string trace;  ///< of what is best now
   /// Samples of the comparison, ns; only the winner's where an earlier run of the session made it.
   std::vector<int64_t> default_samples, best_samples;
+  bool noisy = false;  ///< other programs disturbed best_samples
 };
 
 /// What look-ups know the model of these tasks by.

@@ -139,6 +139,35 @@ TEST_F(SessionFinalsTest, WhatAnEarlierRunComparedIsConfirmedOrPutBackByTheNext)
   }
 }
 
+// A confirmed record has the samples of the comparison, and so its noise; also after a restart.
+TEST_F(SessionFinalsTest, WhatOthersDisturbedStaysNoisyWhenItIsConfirmed) {
+  for (const bool noisy : {false, true}) {
+    for (const bool killed : {false, true}) {
+      SCOPED_TRACE(testing::Message() << noisy << ' ' << killed);
+      db::MemoryDatabase log;
+      FakeMeasurer measurer(1, {.noisy = noisy});
+      std::set<int> winners;
+      SessionOptions options = Options(60);
+      if (killed) {
+        options.before_end = [](TuningSession&) -> absl::Status { throw Killed(); };
+        TuningSession first(log, measurer, clock_, wall_clock_, options);
+        ASSERT_TRUE(first.Start(TwoTasks()).ok());
+        EXPECT_THROW((void)first.Run(nullptr), Killed);
+      }
+      options.before_end = SayOfWinners(false, &winners);
+      TuningSession session(log, measurer, clock_, wall_clock_, options);
+      ASSERT_TRUE(session.Start(TwoTasks()).ok());
+      ASSERT_TRUE(session.Run(nullptr).ok());
+      ASSERT_FALSE(winners.empty()) << "no task was improved; choose another landscape";
+      for (const int task : winners) {
+        const db::LookupAnswer own = LookUp(log, session, task, ModelHashOf(TwoTasks()));
+        EXPECT_EQ(own.record->record.rigor, db::Rigor::kConfirmed);
+        EXPECT_EQ(own.record->record.noisy, noisy);
+      }
+    }
+  }
+}
+
 /// With how many threads look-ups run what answers exactly for each task, and how many tasks there
 /// were to choose for.
 std::map<int, int> ThreadsInLog(db::Database& log, const TuningSession& session,
