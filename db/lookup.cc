@@ -171,7 +171,10 @@ absl::StatusOr<int> Lookup::ThreadsOf(const RankedRecord& answered) {
     HONE_ASSIGN_OR_RETURN(const std::vector<RankedRecord> found,
                           database_.TopRecords(query, kMaxTried));
     const auto as_fast = [&](const RankedRecord& fewer) {
-      return fewer.record.trace == record.trace &&
+      // Beside other programs fewer threads always look better, unless both ran in turns: a session
+      // measures fewer than its own for nothing else.
+      const bool comparable = !record.noisy || fewer.record.session == record.session;
+      return comparable && fewer.record.trace == record.trace &&
              fewer.record.median_ns <= kMostSlower * record.median_ns;
     };
     if (std::ranges::any_of(found, as_fast)) return threads;

@@ -200,6 +200,27 @@ TEST_F(LookupTest, FewerThreadsAreThoseOfTheSameTraceOnTheSameDevicesThatWereAsF
   EXPECT_EQ(threads(), 8) << "threads pay for what takes so long";
 }
 
+// What other programs disturbed is slower than it is: no time of another hour says that fewer
+// threads are as fast.
+TEST_F(LookupTest, ANoisyRecordLosesThreadsToThoseOfItsOwnSessionAlone) {
+  TuningRecord answered = TestRecord(1);
+  answered.key.target = "cpu:avx512,threads=2";
+  answered.noisy = true;
+  TuningRecord fewer = answered;
+  fewer.id = TestId("record", 2);
+  fewer.key.target = "cpu:avx512,threads=1";
+  fewer.noisy = false;
+  AddRecord(fewer);
+  Lookup lookup(database_, kBuilder);
+  answered.session = TestId("session", 2);
+  EXPECT_EQ(*lookup.ThreadsOf({.record = answered}), 2);
+  answered.noisy = false;
+  EXPECT_EQ(*lookup.ThreadsOf({.record = answered}), 1);
+  answered.noisy = true;
+  answered.session = fewer.session;
+  EXPECT_EQ(*lookup.ThreadsOf({.record = answered}), 1) << "they were compared in turns";
+}
+
 TEST_F(LookupTest, NearestWorkloadsOfTheSameFormAreCandidatesNearestFirst) {
   WorkloadRow other = TestWorkload(3);
   other.text.replace(other.text.find("* x1"), 1, "+");  // another form
