@@ -16,6 +16,8 @@ constexpr int kMaxRounds = 50;
 /// What is not faster by so much on a part of the work is not run whole: the finals look at those
 /// that are about as fast.
 constexpr double kPromising = 0.98;
+/// How many rounds a comparison has was decided before it waits for other programs.
+constexpr int64_t kMostBeforeComparisonNs = 1'000'000'000;
 
 double Milliseconds(int64_t ns) { return static_cast<double>(ns) * 1e-6; }
 
@@ -247,15 +249,14 @@ void LocalMeasurer::RunBuilt(std::unique_lock<std::mutex>& lock) {
     if (options_.after_run) options_.after_run();
     const int64_t reference_ns = runner_.reference_ns();
     const int64_t sentinel_ns = runner_.sentinel_ns();
-    const std::optional<double> others = Others();
-    if (others) disturbed_ = *others > OthersWatch::kDisturbing;
+    const bool looked = LookAtOthers();
     lock.lock();
     SetRunning({});
     reference_ns_ = reference_ns;
     sentinel_ns_ = sentinel_ns;
-    if (!others) continue;
+    if (!looked) continue;
     Deliver(held);
-    if (disturbed_) AwaitQuiet(lock);
+    if (disturbed_) AwaitQuiet(lock, options_.max_pause_ns);
   }
   Deliver(held);
 }
@@ -269,20 +270,21 @@ void LocalMeasurer::Deliver(std::vector<MeasureResult>& held) {
   changed_.notify_all();
 }
 
-std::optional<double> LocalMeasurer::Others() {
-  return watch_ ? watch_->SinceLast() : std::optional<double>(0);
+bool LocalMeasurer::LookAtOthers() {
+  const std::optional<double> others = watch_ ? watch_->SinceLast() : std::optional<double>(0);
+  if (others) disturbed_ = *others > OthersWatch::kDisturbing;
+  return others.has_value();
 }
 
-void LocalMeasurer::AwaitQuiet(std::unique_lock<std::mutex>& lock) {
-  while (disturbed_ && paused_ns_ < options_.max_pause_ns && !stopping_ && others_ == 0) {
+void LocalMeasurer::AwaitQuiet(std::unique_lock<std::mutex>& lock, int64_t most_ns) {
+  while (disturbed_ && paused_ns_ < most_ns && !stopping_ && others_ == 0) {
     lock.unlock();
     const int64_t start_ns = clock_.NowNs();
     clock_.SleepNs(OthersWatch::kLeastNs);
-    const std::optional<double> others = Others();
+    disturbed_ = LookAtOthers() && disturbed_;
     const int64_t waited_ns = clock_.NowNs() - start_ns;
     lock.lock();
     paused_ns_ += waited_ns;
-    disturbed_ = others && *others > OthersWatch::kDisturbing;
   }
 }
 
@@ -294,10 +296,21 @@ void LocalMeasurer::RunComparison(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   // The device is others' until there is something to run.
   const std::vector<BuiltCandidate> built = BuildAll(comparison.inputs);
+  LookAtOthers();
+  lock.lock();
+  AwaitQuiet(lock, std::min(options_.max_pause_ns, paused_ns_ + kMostBeforeComparisonNs));
+  lock.unlock();
   if (options_.before_run) options_.before_run(ids);
+  // Who had the device while this one waited for its turn does not disturb it.
+  const bool disturbed = disturbed_;
+  LookAtOthers();
+  disturbed_ = disturbed;
   std::vector<ComparedTrace> result = CompareNow(comparison, built);
   LookAtDevice();
   if (options_.after_run) options_.after_run();
+  // Where it is too early to tell, what was seen before it counts.
+  LookAtOthers();
+  for (ComparedTrace& compared : result) compared.noisy |= disturbed_;
   lock.lock();
   SetRunning({});
   comparison.result.set_value(std::move(result));
@@ -447,6 +460,7 @@ std::vector<ComparedTrace> LocalMeasurer::CompareNow(const Comparison& compariso
       compared[i].run_ms += RunMs([&] { timed = runner_.Time(slots[i], once); });
       compared[i].error = timed.error;
       if (timed.error.outcome != Outcome::kOk) continue;
+      compared[i].noisy |= timed.noisy;
       compared[i].samples_ns.push_back(timed.reply.samples_ns.front());
     }
   }

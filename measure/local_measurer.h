@@ -109,10 +109,10 @@ class LocalMeasurer final : public Measurer {
   void RunBuilt(std::unique_lock<std::mutex>& lock);
   /// Delivers results, as noisy where other programs ran meanwhile.
   void Deliver(std::vector<MeasureResult>& held);
-  /// CPUs or devices that others kept busy since it was asked last; nullopt: not known yet.
-  std::optional<double> Others();
-  /// Until other programs are quiet, or max_pause_ns is used up.
-  void AwaitQuiet(std::unique_lock<std::mutex>& lock);
+  /// Sets disturbed_ by what others did since the last look; false: it is too early to tell.
+  bool LookAtOthers();
+  /// Until other programs are quiet, or such waits took `most_ns` in all.
+  void AwaitQuiet(std::unique_lock<std::mutex>& lock, int64_t most_ns);
   void RunComparison(std::unique_lock<std::mutex>& lock);
   /// Answers one that does not run, for every trace.
   static void GiveUp(Comparison& comparison, const std::string& why);

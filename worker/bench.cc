@@ -242,6 +242,7 @@ void Bench::CompareAll() {
     proto::WorkResult result{.outcome = measure::Outcome::kOk};
     for (const measure::ComparedTrace& c : compared) {
       result.run_ns += Nanoseconds(c.run_ms);
+      result.noisy |= c.noisy;
       result.compared.push_back({.outcome = c.error.outcome,
                                  .message = proto::Cut(c.error.message, proto::kMaxTextBytes),
                                  .samples_ns = Bounded(c.samples_ns)});

@@ -1,6 +1,8 @@
 #include "tests/kinds/abacus_runner.h"
 
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -33,16 +35,28 @@ class AbacusRunnerTest : public ::testing::Test {
     options_.device_class = "abacus-8:rods13";
   }
 
-  measure::MeasureResult Measured(const std::string& trace) {
-    measure::LocalMeasurer measurer(options_, clock_);
+  static measure::MeasureInput Input(const std::string& trace) {
     const auto workload = ir::ParseWorkload(kProduct);
     EXPECT_TRUE(workload.ok()) << workload.status();
-    measurer.Submit({.workload = std::make_shared<ir::Workload>(*workload),
-                     .target = "abacus:rods=8",
-                     .trace = trace,
-                     .seed = 5});
+    return {.workload = std::make_shared<ir::Workload>(*workload),
+            .target = "abacus:rods=8",
+            .trace = trace,
+            .seed = 5};
+  }
+
+  measure::MeasureResult Measured(const std::string& trace) {
+    measure::LocalMeasurer measurer(options_, clock_);
+    measurer.Submit(Input(trace));
     const std::vector<measure::MeasureResult> results = measurer.Collect(-1);
     return results.empty() ? measure::MeasureResult() : results.front();
+  }
+
+  // How many of two that are compared are noisy.
+  static int64_t NoisyOfTwo(measure::LocalMeasurer& measurer) {
+    const auto compared = measurer.Compare({Input(""), Input("split(s0.i0, 8)\n")}, 3);
+    for (const measure::ComparedTrace& c : compared)
+      EXPECT_EQ(c.error.outcome, measure::Outcome::kOk) << c.error.message;
+    return std::ranges::count_if(compared, &measure::ComparedTrace::noisy);
   }
 
   const SystemMonotonicClock clock_;
@@ -69,6 +83,34 @@ TEST_F(AbacusRunnerTest, OthersDisturbItWhereTheyUseItItself) {
   abacus::SetOthers(0);
   EXPECT_EQ(measure::HostCoresOf(abacus::TargetOf("abacus:rods=8")), 0);
   EXPECT_EQ(measure::HostCoresOf(abacus::TargetOf("cpu:avx2,threads=2")), 2);
+}
+
+TEST_F(AbacusRunnerTest, OthersDisturbComparisonsToo) {
+  options_.before_run = [](const std::vector<int64_t>&) { abacus::SetOthers(1); };
+  measure::LocalMeasurer measurer(options_, clock_);
+  abacus::SetOthers(0);
+  EXPECT_EQ(NoisyOfTwo(measurer), 2);
+  EXPECT_EQ(measurer.paused_ns(), 0) << "it may not wait";
+  abacus::SetOthers(0);
+}
+
+// For a second at most before each, however long a session may wait in all.
+TEST_F(AbacusRunnerTest, ComparisonsWaitForOthersButNotForLong) {
+  bool quiet = true;
+  options_.max_pause_ns = 60'000'000'000;
+  options_.before_run = [&](const std::vector<int64_t>&) { abacus::SetOthers(quiet ? 0 : 1); };
+  measure::LocalMeasurer measurer(options_, clock_);
+  int64_t paused_ns = 0;
+  for (const int64_t noisy : {0, 2}) {
+    quiet = noisy == 0;
+    abacus::SetOthers(1);
+    const int64_t start_ns = clock_.NowNs();
+    EXPECT_EQ(NoisyOfTwo(measurer), noisy);
+    EXPECT_LT(clock_.NowNs() - start_ns, options_.max_pause_ns / 2);
+    EXPECT_GE(measurer.paused_ns() - paused_ns, 1'000'000'000);
+    paused_ns = measurer.paused_ns();
+  }
+  abacus::SetOthers(0);
 }
 
 TEST_F(AbacusRunnerTest, WhatIsLostStaysSoUntilItsProcessIsReplaced) {
