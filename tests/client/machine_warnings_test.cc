@@ -52,6 +52,17 @@ TEST_F(MachineWarningsOfCommands, RunAndBenchTellOfMoreThreadsThanCpus) {
   }
 }
 
+TEST_F(MachineWarningsOfCommands, TuneTellsOfMoreThreadsThanCpus) {
+  const std::string many = std::to_string(CpusHere() + 1), said = " threads on ";
+  std::vector<std::string> words = {"tune",     model_, "--db",      folder_.Path("t.db"),
+                                    "--trials", "1",    "--threads", many};
+  const ProgramRun warned = RunHone(words);
+  EXPECT_EQ(warned.exit_code, 0) << warned.err;
+  EXPECT_THAT(warned.err, HasSubstr("warning: " + many + said));
+  words.back() = "1";
+  EXPECT_THAT(RunHone(words).err, Not(HasSubstr(said)));
+}
+
 // A short tuning looks for as long as a long one.
 TEST_F(MachineWarningsOfCommands, TuneTellsOfProgramsThatDisturb) {
   const auto busy = BusyProcesses::Start(static_cast<int>(AllowedCpus().size()));
@@ -61,6 +72,21 @@ TEST_F(MachineWarningsOfCommands, TuneTellsOfProgramsThatDisturb) {
     EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
     EXPECT_THAT(tuned.err, HasSubstr("warning: other programs keep ")) << budget;
   }
+}
+
+// Those that won a comparison too, which answer before all that were only screened.
+TEST_F(MachineWarningsOfCommands, CompileCountsAllKernelsThatWereTunedBesideOtherPrograms) {
+  const std::string log = folder_.Path("busy.db");
+  {
+    const auto busy = BusyProcesses::Start(static_cast<int>(AllowedCpus().size()));
+    ASSERT_TRUE(busy.ok()) << busy.status();
+    const ProgramRun tuned = RunHone(
+        {"tune", model_, "--trials", "24", "--seconds", "10", "--threads", "1", "--db", log});
+    ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  }
+  const ProgramRun compiled =
+      RunHone({"compile", model_, "--threads", "1", "--db", log, "-o", folder_.Path("busy.hone")});
+  EXPECT_THAT(compiled.err, HasSubstr("3 of 3 kernels were measured while other programs ran"));
 }
 
 TEST_F(MachineWarningsOfCommands, CompileCountsKernelsThatRestOnNoisyRecords) {
