@@ -83,7 +83,7 @@ void Crew::Run(const Work& work, int64_t expected_ns, Own* own) {
     const bool wakes = by_tree && (work.fixed || expected_ns <= 0 || IsWorthWaking(expected_ns));
     if (by_tree) lane_->SetWakesAll(wakes);
     ticket = lane_->Open(work);
-    if (table_ != nullptr && wakes) ThreadPool::WakeBelow(*table_, 0, work.slots);
+    if (table_ != nullptr && wakes) ThreadPool::WakeBelow(*table_, 0, work.slots, 0);
     if (table_ != nullptr && !by_tree) WakeMembers(work.slots, expected_ns, work.fixed);
     parts = lane_->WorkOn(ticket, 0);
     helped_ns_ += expected_ns * (work.slots * work.parts - parts) / work.parts;
@@ -120,10 +120,10 @@ void Crew::WakeMembers(int slots, int64_t expected_ns, bool fixed) {
         table_->members[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
     // Sequentially consistent with the sleeper's side: either it sees the ticket or we see it
     // asleep.
-    if (member == nullptr || member->asleep.load(std::memory_order_seq_cst) == 0) continue;
+    if (member == nullptr || !member->sleeper.IsAsleep()) continue;
     if (!decided && !fixed && expected_ns > 0 && !IsWorthWaking(expected_ns)) return;
     decided = true;
-    ThreadPool::WakeIfAsleep(*member);
+    member->sleeper.WakeIfAsleep(0);
   }
 }
 

@@ -26,7 +26,14 @@ struct Work {
 /// Where the threads of a test stop.
 class LaneObserver {
  public:
-  enum class Point { kBeforeClaim, kAfterClaim, kAfterPart };
+  enum class Point {
+    kBeforeClaim,
+    kAfterClaim,
+    kAfterPart,
+    kBeforeSleep,
+    kAfterSleep,
+    kBeforeWake,
+  };
   virtual ~LaneObserver() = default;
   virtual void At(Point point, int slot) = 0;
 };
