@@ -39,9 +39,9 @@ Crew::Crew(const Executor& executor, int threads)
       spin_(0),
       width_(threads) {}
 
-Crew::Crew(int threads, int64_t spin_ns, LaneObserver* observer)
+Crew::Crew(int threads, int64_t spin_ns, LaneObserver* observer, const MonotonicClock& clock)
     : own_lane_(std::make_unique<Lane>(threads, observer)),
-      clock_(ThreadPool::SystemClock()),
+      clock_(clock),
       threads_(threads),
       leader_(kNobody),
       lane_(own_lane_.get()),
@@ -161,16 +161,21 @@ void Crew::WaitUntilDone(uint64_t ticket, const Work& work, int64_t expected_ns)
     SleepUntilDone(ticket);
     now_ns = clock_.NowNs();
   }
-  if (work.fixed || expected_ns <= 0 || late < 0 || pool_ == nullptr) return;
-  if (now_ns - begin_ns > std::max(expected_ns, kShortWaitNs)) pool_->Blame(*this, late, begin_ns);
+  if (work.fixed || expected_ns <= 0 || late < 0) return;
+  if (now_ns - begin_ns > std::max(expected_ns, kShortWaitNs)) Blame(late, begin_ns);
 }
 
-int Crew::Help(int thread) {
+void Crew::Blame(int late, int64_t since_ns) {
+  Crew& crew = whole_ != nullptr ? *whole_ : *this;
+  if (crew.pool_ != nullptr) crew.pool_->Blame(crew, ThreadOf(late), since_ns);
+}
+
+int Crew::Help(int thread, Breather* breather) {
   // Slot 0, whose part may need no claim, is the leader's alone.
   const int leader = leader_.load(std::memory_order_acquire);
   if (leader == kNobody || leader == thread) return 0;
   const int slot = thread - leader;
-  const int done = lane_->WorkOn(lane_->ticket(), slot < 0 ? slot + threads_ : slot);
+  const int done = lane_->WorkOn(lane_->ticket(), slot < 0 ? slot + threads_ : slot, breather);
   if (done > 0) ThreadPool::WakeOwner(*lane_);
   return done;
 }

@@ -32,7 +32,7 @@ class Crew {
   Crew(const Executor& executor, int threads);
   /// For a part of what another crew does, whose threads are numbered below `threads`: one of them
   /// leads, others come to help. Nobody is woken; a leader that waits spins for `spin_ns` first.
-  Crew(int threads, int64_t spin_ns, LaneObserver* observer = nullptr);
+  Crew(int threads, int64_t spin_ns, LaneObserver* observer, const MonotonicClock& clock);
   /// With a pool of its own. Errors of ThreadPool::Create.
   static Result<std::unique_ptr<Crew>> Create(const ThreadPool::Options& options);
   Crew(const Crew&) = delete;
@@ -68,13 +68,16 @@ class Crew {
   // A crew for a part of the work.
 
   static constexpr int kNobody = -1;
+  /// Whose work it is a part of from now on: a thread that lets the leader wait is left out there.
+  /// null: none is.
+  void SetWhole(Crew* whole) { whole_ = whole; }
   /// The thread that makes the calls of Run from now on. kNobody while no other one is in Help.
   void SetLeader(int thread) { leader_.store(thread, std::memory_order_release); }
   /// Whether it is worth the leader's while to share its work.
   void SetHelped(bool helped) { width_.store(helped ? threads_ : 1, std::memory_order_relaxed); }
   /// Does, as `thread`, what there is to do for the leader; gives how many parts. Any number of
-  /// threads at any time.
-  int Help(int thread);
+  /// threads at any time. Between parts it breathes, if it is to.
+  int Help(int thread, Breather* breather);
   /// The number of the thread that works on a slot.
   int ThreadOf(int slot) const {
     const int thread = leader_.load(std::memory_order_relaxed) + slot;
@@ -107,6 +110,7 @@ class Crew {
   bool IsWorthWaking(int64_t expected_ns);
   void WakeMembers(int slots, int64_t expected_ns, bool fixed);
   void WaitUntilDone(uint64_t ticket, const Work& work, int64_t expected_ns);
+  void Blame(int late, int64_t since_ns);
   void SleepUntilDone(uint64_t ticket);
 
   const std::shared_ptr<ThreadPool> pool_;  // null: there is an executor, or nobody to ask
@@ -115,6 +119,7 @@ class Crew {
   const MonotonicClock& clock_;
   const int threads_;
   std::atomic<int> leader_{0};          // the thread of slot 0
+  Crew* whole_ = nullptr;               // the leader's
   ThreadPool::Table* table_ = nullptr;  // the pool's; null: there is none
   Lane* lane_ = nullptr;                // its or our own
   SpinBudget spin_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/least_time.h"
+
 namespace hone::runtime {
 namespace {
 
@@ -14,14 +16,6 @@ constexpr float kPartNs = 25'000;
 /// First iteration of part i of n: floor(i * extent / n), without that product, which may not fit.
 int64_t FirstOf(int64_t extent, int part, int n) {
   return extent / n * part + extent % n * part / n;
-}
-
-/// A thread that is preempted makes single times long, none makes them short.
-void Learn(float sample_ns, std::atomic<float>& known_ns) {
-  constexpr float kGrowth = 1.25F;
-  const float known = known_ns.load(std::memory_order_relaxed);
-  known_ns.store(known == 0 ? sample_ns : std::min(sample_ns, known * kGrowth),
-                 std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -83,7 +77,8 @@ Sweep::Failure Sweep::Run(const Arguments& arguments, Crew& crew) {
   if (own.parts > 0) {
     const float iterations =
         static_cast<float>(extent) * static_cast<float>(own.parts) / static_cast<float>(n);
-    Learn(std::max(static_cast<float>(own.ns), 1.0F) / iterations, iteration_ns_);
+    const float sample_ns = std::max(static_cast<float>(own.ns), 1.0F) / iterations;
+    iteration_ns_.store(LeastTime(iteration_ns, sample_ns), std::memory_order_relaxed);
   }
   const uint64_t failure = failed.load(std::memory_order_relaxed);
   return {.result = static_cast<int32_t>(failure & 0xffffffff),

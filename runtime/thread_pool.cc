@@ -181,9 +181,11 @@ void ThreadPool::Blame(Crew& crew, int seat, int64_t since_ns) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Worker* const worker =
       crew.table_->members[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
-  if (worker == nullptr) return;
-  const bool again = worker->waited_for_ns != 0 && since_ns - worker->waited_for_ns < kBlameNs;
-  worker->waited_for_ns = again ? 0 : now_ns;
+  // Who leads a branch waits for it, and who waits for all branches: that is once.
+  if (worker == nullptr || since_ns < worker->blamed_ns) return;
+  const bool again = worker->blamed_before && since_ns - worker->blamed_ns < kBlameNs;
+  worker->blamed_ns = now_ns;
+  worker->blamed_before = !again;
   worker->gives_way_until_ns.store(now_ns + kGivesWayNs, std::memory_order_relaxed);
   if (!again) return;
   // As long as it fares no better, it is tried less and less often.
@@ -267,7 +269,11 @@ void ThreadPool::Seat(Crew& crew, int width, int64_t now_ns) {
 // The turns of a thread that shares its core: at the end of one it gives the core away.
 class ThreadPool::Turns final : public Breather {
  public:
-  explicit Turns(const ThreadPool& pool, const Worker& self) : pool_(pool), self_(self) {}
+  explicit Turns(const ThreadPool& pool, const Worker& self) : pool_(pool), self_(self) {
+    of_this_thread = this;
+  }
+
+  static inline thread_local Turns* of_this_thread = nullptr;  // ends with the thread
 
   void Breathe() override {
     const int64_t now_ns = pool_.clock_.NowNs();
@@ -286,6 +292,11 @@ class ThreadPool::Turns final : public Breather {
   const Worker& self_;
   int64_t begin_ns_ = 0;
 };
+
+Breather* ThreadPool::BreatherOfThisThread() {
+  Turns* const turns = Turns::of_this_thread;
+  return turns == nullptr ? nullptr : turns->IfShared();
+}
 
 void ThreadPool::WorkerMain(Worker& self, int cpu) {
   const DefaultRounding rounding;

@@ -65,6 +65,9 @@ class ThreadPool {
 
   static const MonotonicClock& SystemClock();
 
+  /// What the calling thread does between parts: null where it is no pool's, or is not to give way.
+  static Breather* BreatherOfThisThread();
+
   int threads() const { return threads_.load(); }
   /// Whether this is a child of the process that made the pool.
   bool IsForked() const { return ::getpid() != owner_; }
@@ -88,7 +91,8 @@ class ThreadPool {
     std::atomic<Table*> table{nullptr};  // where it looks for work; null: it ends
     std::atomic<int> seat{0};            // there
     bool lent = false;                   // this and what follows: under mutex_
-    int64_t waited_for_ns = 0;           // when a crew last had to wait for it
+    int64_t blamed_ns = 0;               // when a crew last had to wait for it
+    bool blamed_before = false;          // and it was not left out for that
     int64_t left_out_ns = 0;             // for how long the last time
     int64_t left_out_until_ns = 0;
     std::atomic<int64_t> gives_way_until_ns{0};
