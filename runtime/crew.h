@@ -84,8 +84,14 @@ class Crew {
     return thread < threads_ ? thread : thread - threads_;
   }
 
-  /// Says now and then that it is time to measure.
-  bool IsTimeToMeasure() { return ++runs_of_work_ % kMeasureEach == 0; }
+  /// Says now and then that it is time to measure: to each of the phases that take turns, however
+  /// many there are.
+  bool IsTimeToMeasure() {
+    if (--until_measured_ > 0) [[likely]]
+      return false;
+    until_measured_ = NextGap(gaps_);
+    return true;
+  }
 
   /// Calls function(slot) for each slot in [0, n), each on a thread of its own; n <= width().
   template <typename Function>
@@ -102,8 +108,13 @@ class Crew {
  private:
   friend class ThreadPool;
 
-  // Prime, so that the phases of a model take turns.
-  static constexpr uint64_t kMeasureEach = 61;
+  /// 32 to 95, not the same again and again: a fixed number of works would meet a few phases alone
+  /// where a run has a multiple of it. (Knuth's MMIX generator, its upper bits.)
+  static int NextGap(uint64_t& state) {
+    constexpr int kLeast = 32, kShift = 58;
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return kLeast + static_cast<int>(state >> kShift);
+  }
 
   void RunOnExecutor(const Work& work, Own* own);
   void AskAgain();
@@ -123,7 +134,8 @@ class Crew {
   ThreadPool::Table* table_ = nullptr;  // the pool's; null: there is none
   Lane* lane_ = nullptr;                // its or our own
   SpinBudget spin_;
-  uint64_t runs_of_work_ = 0;
+  uint64_t gaps_ = 0;
+  int until_measured_ = 0;
   // Expected of work: that sleeping members were not woken for, how much makes it worth waking
   // them, and what members did since the last time.
   int64_t unwoken_ns_ = 0;

@@ -12,6 +12,8 @@ constexpr float kAloneNs = 800;
 // A part takes this to twice this where the extent allows: so little waits for a thread that is
 // preempted, and a claim (some ten ns) is no cost.
 constexpr float kPartNs = 25'000;
+// Of each slot, where it is not known what an iteration takes and there are as many.
+constexpr int kFirstParts = 8;
 
 /// First iteration of part i of n: floor(i * extent / n), without that product, which may not fit.
 int64_t FirstOf(int64_t extent, int part, int n) {
@@ -25,7 +27,11 @@ Work Sweep::Cut(const Arguments& arguments, const Crew& crew) const {
   Work work{.slots = static_cast<int>(std::min<int64_t>(threads, arguments.extent)),
             .fixed = arguments.fixed};
   const float iteration_ns = iteration_ns_.load(std::memory_order_relaxed);
-  if (work.fixed || iteration_ns == 0) return work;
+  if (work.fixed) return work;
+  if (iteration_ns == 0) {
+    if (work.slots > 1 && arguments.extent / work.slots >= kFirstParts) work.parts = kFirstParts;
+    return work;
+  }
   const float all_ns = iteration_ns * static_cast<float>(arguments.extent);
   if (all_ns < kAloneNs) work.slots = 1;
   const int64_t most = std::min<int64_t>(Lane::kMaxParts, arguments.extent / work.slots);
