@@ -1,8 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -14,6 +11,7 @@
 #include "base/core/clock.h"
 #include "base/core/result.h"
 #include "runtime/lane.h"
+#include "runtime/process_number.h"
 #include "runtime/sleeper.h"
 
 namespace hone::runtime {
@@ -70,7 +68,7 @@ class ThreadPool {
 
   int threads() const { return threads_.load(); }
   /// Whether this is a child of the process that made the pool.
-  bool IsForked() const { return ::getpid() != owner_; }
+  bool IsForked() const { return ProcessNumber() != owner_; }
 
  private:
   friend class Crew;
@@ -122,7 +120,7 @@ class ThreadPool {
   void Release(Crew& crew, int seat);
   void Seat(Crew& crew, int width, int64_t now_ns);
 
-  const pid_t owner_ = ::getpid();
+  const uint64_t owner_ = ProcessNumber();
   const MonotonicClock& clock_;
   const int64_t spin_ns_;
   LaneObserver* const observer_;
