@@ -176,16 +176,19 @@ int Crew::Help(int thread, Breather* breather) {
   if (leader == kNobody || leader == thread) return 0;
   const int slot = thread - leader;
   const int done = lane_->WorkOn(lane_->ticket(), slot < 0 ? slot + threads_ : slot, breather);
-  if (done > 0) ThreadPool::WakeOwner(*lane_);
+  if (done > 0) ThreadPool::WakeOwner(*lane_, thread);
   return done;
 }
 
 void Crew::SleepUntilDone(uint64_t ticket) {
   std::atomic<uint32_t>& sleeps = lane_->owner_sleeps();
   for (;;) {
+    lane_->Reach(LaneObserver::Point::kBeforeSleep, 0);
     sleeps.store(1, std::memory_order_seq_cst);
     if (lane_->FirstUndone(ticket) < 0) break;
+    lane_->Reach(LaneObserver::Point::kBeforeSleep, 0);
     FutexWait(sleeps, 1);
+    lane_->Reach(LaneObserver::Point::kAfterSleep, 0);
   }
   sleeps.store(0, std::memory_order_relaxed);
 }

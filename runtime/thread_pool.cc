@@ -136,8 +136,9 @@ void ThreadPool::WakeBelow(Table& table, int seat, int slots, int waker) {
   }
 }
 
-void ThreadPool::WakeOwner(Lane& lane) {
+void ThreadPool::WakeOwner(Lane& lane, int seat) {
   if (lane.owner_sleeps().load(std::memory_order_seq_cst) == 0) return;
+  lane.Reach(LaneObserver::Point::kBeforeWake, seat);
   lane.owner_sleeps().store(0, std::memory_order_seq_cst);
   FutexWake(lane.owner_sleeps());
 }
@@ -343,7 +344,7 @@ void ThreadPool::WorkerMain(Worker& self, int cpu) {
       WakeBelow(*table, seat, Lane::SlotsOf(ticket), seat);
     const int done = table->lane.WorkOn(ticket, seat, turns.IfShared());
     spins = seat < Lane::SlotsOf(ticket);
-    if (done > 0) WakeOwner(table->lane);
+    if (done > 0) WakeOwner(table->lane, seat);
   }
 }
 

@@ -105,8 +105,8 @@ class ThreadPool {
   /// Those of a job that the thread on `seat` has to wake: each wakes kWakes others, so that the
   /// first does not have to wake all. The thread that does it is on seat `waker`.
   static void WakeBelow(Table& table, int seat, int slots, int waker);
-  /// After parts of its job were done by others.
-  static void WakeOwner(Lane& lane);
+  /// After parts of its job were done by the thread on this seat.
+  static void WakeOwner(Lane& lane, int seat);
 
   /// Gives the crew its table and its share.
   void Join(Crew& crew);
