@@ -13,12 +13,15 @@
 #include "base/core/clock.h"
 #include "base/core/cpu.h"
 #include "base/core/random.h"
+#include "tests/runtime/others_threads.h"
 #include "tests/runtime/sluggish.h"
 
 namespace hone::runtime {
 namespace {
 
 using ir::HoneCall;
+using testing::BusyThreads;
+using testing::CallOnThreads;
 using testing::Sluggish;
 
 /// Moves when a test's iterations do.
@@ -184,34 +187,6 @@ struct Sums {
     return x;
   }
 };
-
-/// Threads that do nothing but keep CPUs busy.
-class BusyThreads {
- public:
-  explicit BusyThreads(int count) {
-    for (int i = 0; i < count; ++i) {
-      threads_.emplace_back([this] {
-        while (!over_.load(std::memory_order_relaxed)) {
-        }
-      });
-    }
-  }
-  ~BusyThreads() {
-    over_ = true;
-    for (std::thread& thread : threads_) thread.join();
-  }
-
- private:
-  std::atomic<bool> over_{false};
-  std::vector<std::thread> threads_;
-};
-
-/// Each call on a thread of its own.
-void CallOnThreads(void*, int32_t n, void (*body)(void*, int32_t), void* context) {
-  std::vector<std::thread> threads;
-  for (int32_t i = 0; i < n; ++i) threads.emplace_back(body, context, i);
-  for (std::thread& thread : threads) thread.join();
-}
 
 TEST(Sweep, GivesTheSameBytesOnAnyThreadsBesideAnyLoad) {
   constexpr int kRuns = 12;
