@@ -57,8 +57,7 @@ Result<std::unique_ptr<PreparedPlan>> CpuPlan::Create(const CpuModel& model,
 }
 
 Status CpuPlan::Allocate(const RunOptions& options) {
-  HONE_RETURN_IF_ERROR(
-      MakeCrew(options, options.threads == 0 ? model_.threads : options.threads));
+  HONE_RETURN_IF_ERROR(MakeCrew(options, options.threads == 0 ? model_.threads : options.threads));
   HONE_ASSIGN_OR_RETURN(
       arena_, Region::Allocate(static_cast<size_t>(model_.plan->arena_bytes), "the arena"));
   int64_t scratch_bytes = 0;

@@ -222,8 +222,9 @@ class CutSums final : public TraceSource {
  public:
   absl::StatusOr<FoundTrace> Find(const ir::Workload&, const std::string&,
                                   const ir::Target&) override {
-    return FoundTrace{.trace = "s1 = rfactor(s0, s0.r0, 12, outer, first)\n"
-                               "parallel(s1.i0)\nparallel(s0.i0)\n",
+    return FoundTrace{.trace =
+                          "s1 = rfactor(s0, s0.r0, 12, outer, first)\n"
+                          "parallel(s1.i0)\nparallel(s0.i0)\n",
                       .rung = "exact"};
   }
 };
@@ -251,7 +252,8 @@ TEST_F(JoinedModel, GivesTheSameBytesOnAnyThreadsBesideAnyLoad) {
   }
 }
 
-// What the first of these tests rests on: each barrier that was kept is needed, and it shows if one is not.
+// What the first of these tests rests on: each barrier that was kept is needed, and it shows if one
+// is not.
 TEST_F(JoinedModel, ANeededBarrierThatIsLeftOutShows) {
   bool first_first = false, last_first = true;
   const auto differs = [&](const std::vector<std::byte>& expected) {

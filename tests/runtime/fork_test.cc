@@ -227,8 +227,7 @@ TEST(Fork, AHelperThatALeaderWaitsForTwiceIsLeftOut) {
   Fork fork(2, 2, kLongNs, nullptr, clock);
   const auto let_wait = [&](int64_t wait_ns, int64_t expected_ns) {
     LeadOneEach(
-        fork, **crew,
-        [&](Crew& each) { LetLeaderWait(each, clock, wait_ns, expected_ns); }, [] {});
+        fork, **crew, [&](Crew& each) { LetLeaderWait(each, clock, wait_ns, expected_ns); }, [] {});
   };
   for (int run = 0; run < 3; ++run) let_wait(1'000'000, 1'100'000);
   EXPECT_EQ((*crew)->width(), 2) << "no longer than the work itself";
@@ -250,10 +249,12 @@ TEST(Fork, AThreadWhoseBranchIsWaitedForTwiceIsLeftOut) {
   Fork fork(2, 2, /*spin_ns=*/0, nullptr, clock);
   for (const int64_t wait_ns : {20'000, 1'000'000, 1'000'000}) {
     EXPECT_EQ((*crew)->width(), 2);
-    LeadOneEach(fork, **crew, [](Crew&) {}, [&] {
-      clock.AwaitLooks(clock.looks(), 3);
-      clock.SleepNs(wait_ns);
-    });
+    LeadOneEach(
+        fork, **crew, [](Crew&) {},
+        [&] {
+          clock.AwaitLooks(clock.looks(), 3);
+          clock.SleepNs(wait_ns);
+        });
   }
   EXPECT_EQ((*crew)->width(), 1);
 }

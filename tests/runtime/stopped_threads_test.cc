@@ -59,9 +59,8 @@ class HeldJob {
  public:
   explicit HeldJob(const Held& held)
       : hold_(held.point),
-        pool_(*ThreadPool::Create({.threads = 2,
-                                   .spin_ns = held.spin_ns,
-                                   .observer = held.in_fork ? nullptr : &hold_})),
+        pool_(*ThreadPool::Create(
+            {.threads = 2, .spin_ns = held.spin_ns, .observer = held.in_fork ? nullptr : &hold_})),
         caller_([this, held] { held.in_fork ? RunFork() : Run(); }) {
     hold_.Await();
   }

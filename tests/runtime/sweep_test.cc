@@ -70,8 +70,8 @@ void RunPhase(Sweep& sweep, Crew& crew, ir::PhaseFunction phase, void* const* bu
               int64_t extent) {
   static const Scratch scratch;
   const Sweep::Link link = {phase, buffers};
-  const Sweep::Failure failure = sweep.Run(
-      {.links = {&link, 1}, .extent = extent, .threads = 64, .scratch = &scratch}, crew);
+  const Sweep::Failure failure =
+      sweep.Run({.links = {&link, 1}, .extent = extent, .threads = 64, .scratch = &scratch}, crew);
   EXPECT_TRUE(failure.ok());
 }
 
@@ -109,8 +109,8 @@ TEST(Sweep, PartsTakeFiftyMicrosecondsAtMostWhereTheExtentAllows) {
     int64_t extent, iteration_ns;
   };
   for (const auto& [threads, extent, iteration_ns] :
-       {Case{2, 1000, 1'000}, Case{2, 100'000, 1'000}, Case{3, 7'777, 1'700},
-        Case{2, 20, 40'000}, Case{8, 1'000'000, 300}, Case{2, 10, 400'000}}) {
+       {Case{2, 1000, 1'000}, Case{2, 100'000, 1'000}, Case{3, 7'777, 1'700}, Case{2, 20, 40'000},
+        Case{8, 1'000'000, 300}, Case{2, 10, 400'000}}) {
     int64_t longest_ns = 0;
     const auto parts = SecondRun(threads, extent, iteration_ns);
     for (const auto& [begin, end] : parts)
@@ -244,7 +244,8 @@ TEST(Sweep, ShortWorkDoesNotGoToAnExecutor) {
   Crew crew(counted.executor(), 2);
   Sweep sweep;
   for (int run = 0; run < 1000; ++run) {
-    RunPhase(sweep, crew, [](const HoneCall*) { return 0; }, nullptr, 8);
+    RunPhase(
+        sweep, crew, [](const HoneCall*) { return 0; }, nullptr, 8);
   }
   EXPECT_LT(counted.calls.load(), 500);
 }
