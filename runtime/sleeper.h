@@ -11,7 +11,7 @@
 
 namespace hone::runtime {
 
-/// Of the CPUs that a thread may use takes `here`, and puts back `barred`, which was taken before
+/// Takes `here` from the CPUs that a thread may use, and puts back `barred`, which was taken before
 /// (-1: none was). False: it may not use `here`, or nothing else; then the set is not to be used.
 bool TakeCpu(int here, int barred, cpu_set_t& allowed);
 

@@ -12,7 +12,7 @@ constexpr float kAloneNs = 800;
 // A part takes this to twice this where the extent allows: so little waits for a thread that is
 // preempted, and a claim (some ten ns) is no cost.
 constexpr float kPartNs = 25'000;
-// Of each slot, where it is not known what an iteration takes and there are as many.
+// Parts of a slot where it is not known what an iteration takes, and there are as many.
 constexpr int kFirstParts = 8;
 
 /// First iteration of part i of n: floor(i * extent / n), without that product, which may not fit.

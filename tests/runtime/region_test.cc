@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-/// Of this process, in bytes.
+/// How many bytes of this process lie in such.
 size_t AnonymousHugePages() {
   std::ifstream smaps("/proc/self/smaps");
   size_t sum = 0, kib = 0;
@@ -33,9 +33,8 @@ size_t AnonymousHugePages() {
 class LargePackage : public ::testing::Test {
  protected:
   void SetUp() override {
-    char folder[] = "/tmp/hone-region-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    folder_ = folder;
+    folder_ = ::testing::TempDir() + "hone_region_XXXXXX";
+    ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
     model_ = testing::MakeTestModel();
     model_.constants.resize(8 * kMiB / sizeof(float), 0.5F);
     model_.package.constants = std::as_bytes(std::span(model_.constants));

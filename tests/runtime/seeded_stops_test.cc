@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/random.h"
+#include "base/core/timed_wait.h"
 #include "runtime/crew.h"
 #include "runtime/fork.h"
 #include "tests/runtime/sluggish.h"
@@ -38,7 +38,7 @@ class HangGuard {
  private:
   void Watch(uint64_t seed) {
     std::unique_lock<std::mutex> lock(mutex_);
-    if (changed_.wait_for(lock, std::chrono::seconds(60), [&] { return over_; })) return;
+    if (WaitFor(changed_, lock, 60'000'000'000, [&] { return over_; })) return;
     std::fprintf(stderr, "seed %llu hangs\n", static_cast<unsigned long long>(seed));
     std::abort();
   }
