@@ -262,6 +262,7 @@ TEST(Crew, OneStopIsOneForAllWhoWait) {
     const auto part = [&](int, int slot) {
       if (slot == 2) {
         leaders = std::make_unique<WatchedClock>();
+        leaders->SleepNs(clock.NowNs() - leaders->NowNs());
         led = std::make_unique<Crew>(3, ThreadPool::kSpinNs, nullptr, *leaders);
         led->SetWhole(crew.get());
         led->SetLeader(2);
