@@ -256,8 +256,10 @@ TEST(Crew, OneStopIsOneForAllWhoWait) {
       stopped.store(true);
       clock.AwaitLooks(callers_looks, 3);
       leaders->AwaitLooks(leaders_looks, 3);
-      clock.SleepNs(1'000'000);
-      leaders->SleepNs(1'000'000);
+      for (const WatchedClock* moved : {&clock, static_cast<const WatchedClock*>(leaders.get())}) {
+        moved->SleepNs(1'000'000);
+        moved->AwaitSeen();  // who waits has looked for the last time whom it waits for
+      }
     };
     const auto part = [&](int, int slot) {
       if (slot == 2) {

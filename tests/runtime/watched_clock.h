@@ -13,8 +13,12 @@ namespace hone::runtime::testing {
 class WatchedClock final : public MonotonicClock {
  public:
   int64_t NowNs() const override {
-    if (std::this_thread::get_id() == caller_) looks_.fetch_add(1);
-    return now_ns_.load();
+    const int64_t now_ns = now_ns_.load();
+    if (std::this_thread::get_id() == caller_) {
+      seen_ns_.store(now_ns);
+      looks_.fetch_add(1);
+    }
+    return now_ns;
   }
   void SleepNs(int64_t ns) const override { now_ns_.fetch_add(ns); }
 
@@ -24,9 +28,15 @@ class WatchedClock final : public MonotonicClock {
     while (looks() < before + times) std::this_thread::yield();
   }
 
+  /// By another thread: returns when the test's has seen what time it is.
+  void AwaitSeen() const {
+    while (seen_ns_.load() < now_ns_.load()) std::this_thread::yield();
+  }
+
  private:
   const std::thread::id caller_ = std::this_thread::get_id();
   mutable std::atomic<int> looks_{0};
+  mutable std::atomic<int64_t> seen_ns_{0};
   mutable std::atomic<int64_t> now_ns_{1'000'000'000};
 };
 
