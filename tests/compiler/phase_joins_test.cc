@@ -217,17 +217,37 @@ TEST_F(JoinedModel, GivesTheSameBytesWhoeverRunsWhat) {
   }
 }
 
+/// Cuts the sum of a product into parts that threads share.
+class CutSums final : public TraceSource {
+ public:
+  absl::StatusOr<FoundTrace> Find(const ir::Workload&, const std::string&,
+                                  const ir::Target&) override {
+    return FoundTrace{.trace =
+                          "s1 = rfactor(s0, s0.r0, 12, outer, first)\n"
+                          "parallel(s1.i0, 1)\nparallel(s0.i0, 1)\n",
+                      .rung = "exact"};
+  }
+};
+
 TEST_F(JoinedModel, GivesTheSameBytesOnAnyThreadsBesideAnyLoad) {
-  const std::vector<std::byte> expected = Run({.threads = 1, .poison = true});
-  for (const int busy : {0, 1, 3}) {
-    const runtime::testing::BusyThreads load(busy);
-    for (int threads = 1; threads <= 8; ++threads) {
-      const std::string where =
-          std::to_string(threads) + " threads beside " + std::to_string(busy) + " busy ones";
-      EXPECT_EQ(Run({.threads = threads, .poison = true}, 8), expected) << where;
-      const runtime::Executor lent{.parallel_for = &runtime::testing::CallOnThreads};
-      EXPECT_EQ(Run({.threads = threads, .executor = lent, .poison = true}, 3), expected)
-          << where << ", an executor's";
+  GraphMaker maker(4);
+  const graph::ValueId x = maker.Input("x", {10, 300});
+  const graph::Graph product =
+      maker.Finish({maker.Node("MatMul", {}, {x, maker.Weights({300, 24})})});
+  for (const bool cut : {false, true}) {
+    CutSums cuts;
+    if (cut) Compile(product, cuts);
+    const std::vector<std::byte> expected = Run({.threads = 1, .poison = true});
+    for (const int busy : {0, 1, 3}) {
+      const runtime::testing::BusyThreads load(busy);
+      for (int threads = 1; threads <= 8; ++threads) {
+        const std::string where =
+            std::to_string(threads) + " threads beside " + std::to_string(busy) + " busy ones";
+        EXPECT_EQ(Run({.threads = threads, .poison = true}, 8), expected) << where;
+        const runtime::Executor lent{.parallel_for = &runtime::testing::CallOnThreads};
+        EXPECT_EQ(Run({.threads = threads, .executor = lent, .poison = true}, 3), expected)
+            << where << ", an executor's";
+      }
     }
   }
 }
