@@ -39,9 +39,9 @@ Crew::Crew(const Executor& executor, int threads)
       spin_(0),
       width_(threads) {}
 
-Crew::Crew(int threads, int64_t spin_ns, LaneObserver* observer)
+Crew::Crew(int threads, int64_t spin_ns, LaneObserver* observer, const MonotonicClock& clock)
     : own_lane_(std::make_unique<Lane>(threads, observer)),
-      clock_(ThreadPool::SystemClock()),
+      clock_(clock),
       threads_(threads),
       leader_(kNobody),
       lane_(own_lane_.get()),
@@ -83,7 +83,7 @@ void Crew::Run(const Work& work, int64_t expected_ns, Own* own) {
     const bool wakes = by_tree && (work.fixed || expected_ns <= 0 || IsWorthWaking(expected_ns));
     if (by_tree) lane_->SetWakesAll(wakes);
     ticket = lane_->Open(work);
-    if (table_ != nullptr && wakes) ThreadPool::WakeBelow(*table_, 0, work.slots);
+    if (table_ != nullptr && wakes) ThreadPool::WakeBelow(*table_, 0, work.slots, 0);
     if (table_ != nullptr && !by_tree) WakeMembers(work.slots, expected_ns, work.fixed);
     parts = lane_->WorkOn(ticket, 0);
     helped_ns_ += expected_ns * (work.slots * work.parts - parts) / work.parts;
@@ -120,10 +120,10 @@ void Crew::WakeMembers(int slots, int64_t expected_ns, bool fixed) {
         table_->members[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
     // Sequentially consistent with the sleeper's side: either it sees the ticket or we see it
     // asleep.
-    if (member == nullptr || member->asleep.load(std::memory_order_seq_cst) == 0) continue;
+    if (member == nullptr || !member->sleeper.IsAsleep()) continue;
     if (!decided && !fixed && expected_ns > 0 && !IsWorthWaking(expected_ns)) return;
     decided = true;
-    ThreadPool::WakeIfAsleep(*member);
+    member->sleeper.WakeIfAsleep(0);
   }
 }
 
@@ -161,26 +161,34 @@ void Crew::WaitUntilDone(uint64_t ticket, const Work& work, int64_t expected_ns)
     SleepUntilDone(ticket);
     now_ns = clock_.NowNs();
   }
-  if (work.fixed || expected_ns <= 0 || late < 0 || pool_ == nullptr) return;
-  if (now_ns - begin_ns > std::max(expected_ns, kShortWaitNs)) pool_->Blame(*this, late, begin_ns);
+  if (work.fixed || expected_ns <= 0 || late < 0) return;
+  if (now_ns - begin_ns > std::max(expected_ns, kShortWaitNs)) Blame(late, begin_ns);
 }
 
-int Crew::Help(int thread) {
+void Crew::Blame(int late, int64_t since_ns) {
+  Crew& crew = whole_ != nullptr ? *whole_ : *this;
+  if (crew.pool_ != nullptr) crew.pool_->Blame(crew, ThreadOf(late), since_ns);
+}
+
+int Crew::Help(int thread, Breather* breather) {
   // Slot 0, whose part may need no claim, is the leader's alone.
   const int leader = leader_.load(std::memory_order_acquire);
   if (leader == kNobody || leader == thread) return 0;
   const int slot = thread - leader;
-  const int done = lane_->WorkOn(lane_->ticket(), slot < 0 ? slot + threads_ : slot);
-  if (done > 0) ThreadPool::WakeOwner(*lane_);
+  const int done = lane_->WorkOn(lane_->ticket(), slot < 0 ? slot + threads_ : slot, breather);
+  if (done > 0) ThreadPool::WakeOwner(*lane_, thread);
   return done;
 }
 
 void Crew::SleepUntilDone(uint64_t ticket) {
   std::atomic<uint32_t>& sleeps = lane_->owner_sleeps();
   for (;;) {
+    lane_->Reach(LaneObserver::Point::kBeforeSleep, 0);
     sleeps.store(1, std::memory_order_seq_cst);
     if (lane_->FirstUndone(ticket) < 0) break;
+    lane_->Reach(LaneObserver::Point::kBeforeSleep, 0);
     FutexWait(sleeps, 1);
+    lane_->Reach(LaneObserver::Point::kAfterSleep, 0);
   }
   sleeps.store(0, std::memory_order_relaxed);
 }

@@ -32,7 +32,7 @@ class Crew {
   Crew(const Executor& executor, int threads);
   /// For a part of what another crew does, whose threads are numbered below `threads`: one of them
   /// leads, others come to help. Nobody is woken; a leader that waits spins for `spin_ns` first.
-  Crew(int threads, int64_t spin_ns, LaneObserver* observer = nullptr);
+  Crew(int threads, int64_t spin_ns, LaneObserver* observer, const MonotonicClock& clock);
   /// With a pool of its own. Errors of ThreadPool::Create.
   static Result<std::unique_ptr<Crew>> Create(const ThreadPool::Options& options);
   Crew(const Crew&) = delete;
@@ -68,21 +68,30 @@ class Crew {
   // A crew for a part of the work.
 
   static constexpr int kNobody = -1;
+  /// Whose work it is a part of from now on: a thread that lets the leader wait is left out there.
+  /// null: none is.
+  void SetWhole(Crew* whole) { whole_ = whole; }
   /// The thread that makes the calls of Run from now on. kNobody while no other one is in Help.
   void SetLeader(int thread) { leader_.store(thread, std::memory_order_release); }
   /// Whether it is worth the leader's while to share its work.
   void SetHelped(bool helped) { width_.store(helped ? threads_ : 1, std::memory_order_relaxed); }
   /// Does, as `thread`, what there is to do for the leader; gives how many parts. Any number of
-  /// threads at any time.
-  int Help(int thread);
+  /// threads at any time. Between parts it breathes, if it is to.
+  int Help(int thread, Breather* breather);
   /// The number of the thread that works on a slot.
   int ThreadOf(int slot) const {
     const int thread = leader_.load(std::memory_order_relaxed) + slot;
     return thread < threads_ ? thread : thread - threads_;
   }
 
-  /// Says now and then that it is time to measure.
-  bool IsTimeToMeasure() { return ++runs_of_work_ % kMeasureEach == 0; }
+  /// Says now and then that it is time to measure: to each of the phases that take turns, however
+  /// many there are.
+  bool IsTimeToMeasure() {
+    if (--until_measured_ > 0) [[likely]]
+      return false;
+    until_measured_ = NextGap(gaps_);
+    return true;
+  }
 
   /// Calls function(slot) for each slot in [0, n), each on a thread of its own; n <= width().
   template <typename Function>
@@ -99,14 +108,20 @@ class Crew {
  private:
   friend class ThreadPool;
 
-  // Prime, so that the phases of a model take turns.
-  static constexpr uint64_t kMeasureEach = 61;
+  /// 32 to 95, not the same again and again: a fixed number of works would meet a few phases alone
+  /// where a run has a multiple of it. (Knuth's MMIX generator, its upper bits.)
+  static int NextGap(uint64_t& state) {
+    constexpr int kLeast = 32, kShift = 58;
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return kLeast + static_cast<int>(state >> kShift);
+  }
 
   void RunOnExecutor(const Work& work, Own* own);
   void AskAgain();
   bool IsWorthWaking(int64_t expected_ns);
   void WakeMembers(int slots, int64_t expected_ns, bool fixed);
   void WaitUntilDone(uint64_t ticket, const Work& work, int64_t expected_ns);
+  void Blame(int late, int64_t since_ns);
   void SleepUntilDone(uint64_t ticket);
 
   const std::shared_ptr<ThreadPool> pool_;  // null: there is an executor, or nobody to ask
@@ -115,10 +130,12 @@ class Crew {
   const MonotonicClock& clock_;
   const int threads_;
   std::atomic<int> leader_{0};          // the thread of slot 0
+  Crew* whole_ = nullptr;               // the leader's
   ThreadPool::Table* table_ = nullptr;  // the pool's; null: there is none
   Lane* lane_ = nullptr;                // its or our own
   SpinBudget spin_;
-  uint64_t runs_of_work_ = 0;
+  uint64_t gaps_ = 0;
+  int until_measured_ = 0;
   // Expected of work: that sleeping members were not woken for, how much makes it worth waking
   // them, and what members did since the last time.
   int64_t unwoken_ns_ = 0;

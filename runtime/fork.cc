@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <new>
 
+#include "runtime/least_time.h"
+
 namespace hone::runtime {
 namespace {
 
@@ -12,9 +14,11 @@ constexpr int kPauses = 16;  // between looks at the clock
 
 }  // namespace
 
-Fork::Fork(int branches, int threads, int64_t spin_ns, LaneObserver* observer) : spin_ns_(spin_ns) {
+Fork::Fork(int branches, int threads, int64_t spin_ns, LaneObserver* observer,
+           const MonotonicClock& clock)
+    : spin_ns_(spin_ns), clock_(clock) {
   for (int branch = 0; branch < branches; ++branch)
-    places_.emplace_back(threads, spin_ns, observer);
+    places_.emplace_back(threads, spin_ns, observer, clock);
 }
 
 Status Fork::Run(Crew& crew, Branch branch, void* context, bool fixed) {
@@ -26,6 +30,7 @@ Status Fork::Run(Crew& crew, Branch branch, void* context, bool fixed) {
   for (Place& place : places_) {
     place.crew.SetLeader(Crew::kNobody);
     place.crew.SetHelped(false);
+    place.crew.SetWhole(fixed ? nullptr : &crew);
     place.result = {};
   }
   const Work work{.part = [](void* self, int part,
@@ -33,10 +38,9 @@ Status Fork::Run(Crew& crew, Branch branch, void* context, bool fixed) {
                   .context = this,
                   .slots = crew.width(),
                   .fixed = fixed};
-  const MonotonicClock& clock = ThreadPool::SystemClock();
-  const int64_t begin_ns = clock.NowNs();
-  crew.Run(work, last_ns_);
-  last_ns_ = clock.NowNs() - begin_ns;
+  const int64_t begin_ns = clock_.NowNs();
+  crew.Run(work, static_cast<int64_t>(least_ns_));
+  least_ns_ = LeastTime(least_ns_, static_cast<float>(clock_.NowNs() - begin_ns));
   const auto failed =
       std::ranges::find_if(places_, [](const Place& place) { return !place.result.ok(); });
   return failed == places_.end() ? Status() : std::move(failed->result);
@@ -69,15 +73,15 @@ void Fork::Help(int thread) {
   if (all_ended() || (spin_ns_ == 0 && !fixed_)) return;
   helpers_.fetch_add(1, std::memory_order_relaxed);
   for (Place& place : places_) place.crew.SetHelped(true);
-  const MonotonicClock& clock = ThreadPool::SystemClock();
-  int64_t until_ns = clock.NowNs() + spin_ns_;
+  int64_t until_ns = clock_.NowNs() + spin_ns_;
   while (!all_ended()) {
+    Breather* const breather = ThreadPool::BreatherOfThisThread();
     int done = 0;
     for (int i = 0; i < kPauses && done == 0; ++i) {
-      for (Place& place : places_) done += place.crew.Help(thread);
+      for (Place& place : places_) done += place.crew.Help(thread, breather);
       _mm_pause();
     }
-    const int64_t now_ns = clock.NowNs();
+    const int64_t now_ns = clock_.NowNs();
     if (done > 0) until_ns = now_ns + spin_ns_;
     if (now_ns >= until_ns && !fixed_) break;
   }

@@ -20,8 +20,10 @@ class Fork {
   /// given one's. May throw std::bad_alloc.
   using Branch = Status (*)(void* context, int branch, Crew& crew);
 
-  /// `threads` is the crew's; one that helps spins for `spin_ns` before it leaves.
-  Fork(int branches, int threads, int64_t spin_ns, LaneObserver* observer = nullptr);
+  /// `threads` is the crew's; one that helps spins for `spin_ns` before it leaves. The clock must
+  /// outlive it.
+  Fork(int branches, int threads, int64_t spin_ns, LaneObserver* observer = nullptr,
+       const MonotonicClock& clock = ThreadPool::SystemClock());
 
   /// Returns when all branches have ended, also where one fails: then with what the first of those
   /// says. With `fixed` no thread leaves, and each of `crew`'s is waited for: for measurements.
@@ -29,8 +31,8 @@ class Fork {
 
  private:
   struct Place {
-    Place(int threads, int64_t spin_ns, LaneObserver* observer)
-        : crew(threads, spin_ns, observer) {}
+    Place(int threads, int64_t spin_ns, LaneObserver* observer, const MonotonicClock& clock)
+        : crew(threads, spin_ns, observer, clock) {}
     Crew crew;
     Status result;
   };
@@ -40,6 +42,7 @@ class Fork {
   void Help(int thread);
 
   const int64_t spin_ns_;
+  const MonotonicClock& clock_;
   std::deque<Place> places_;  // by branch
 
   // What belongs to this run.
@@ -49,7 +52,8 @@ class Fork {
   std::atomic<size_t> next_{0};   // branch without a leader
   std::atomic<size_t> ended_{0};  // branches
   std::atomic<int> helpers_{0};
-  int64_t last_ns_ = 0;  // what the last run took
+
+  float least_ns_ = 0;  // what a run takes; 0: not known
 };
 
 }  // namespace hone::runtime

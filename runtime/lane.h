@@ -26,7 +26,14 @@ struct Work {
 /// Where the threads of a test stop.
 class LaneObserver {
  public:
-  enum class Point { kBeforeClaim, kAfterClaim, kAfterPart };
+  enum class Point {
+    kBeforeClaim,
+    kAfterClaim,
+    kAfterPart,
+    kBeforeSleep,
+    kAfterSleep,
+    kBeforeWake,
+  };
   virtual ~LaneObserver() = default;
   virtual void At(Point point, int slot) = 0;
 };
@@ -90,6 +97,12 @@ class Lane {
     __builtin_prefetch(&slots_[static_cast<size_t>(slot)].word, /*rw=*/1);
   }
 
+  /// The thread of this slot is at a point where a test may stop it.
+  void Reach(LaneObserver::Point point, int slot) const {
+    if (observer_ != nullptr) [[unlikely]]
+      observer_->At(point, slot);
+  }
+
   /// Futex word of an owner that sleeps until its job is done.
   std::atomic<uint32_t>& owner_sleeps() { return owner_sleeps_; }
 
@@ -139,10 +152,6 @@ class Lane {
   void Do(const Job& job, int victim, int part, int slot);
   void CountUp(const Job& job, int slot);
   int FirstUncounted(uint64_t ticket) const;
-  void Reach(LaneObserver::Point point, int slot) const {
-    if (observer_ != nullptr) [[unlikely]]
-      observer_->At(point, slot);
-  }
 
   // One cache line: the job goes out with its ticket. Late threads read the fields while the owner
   // writes those of the next job; what they read counts only if a claim succeeds afterwards, and

@@ -61,6 +61,8 @@ Result<Region> Region::MapFile(const std::string& path) {
   region.data_ = static_cast<std::byte*>(address);
   region.bytes_ = bytes;
   region.mapped_ = {region.data_, bytes};
+  // Only advice, too: it depends on the kernel and the file system.
+  if (bytes >= kHugePageBytes) ::madvise(address, bytes, MADV_HUGEPAGE);
   return region;
 }
 

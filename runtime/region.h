@@ -32,8 +32,9 @@ class Region {
   /// `data()` is never null, even for no bytes.
   static Result<Region> Allocate(size_t bytes, const std::string& what);
 
-  /// A whole regular file, read-only. Errors name the path: kNotFound, kPermissionDenied,
-  /// kInvalidArgument when it is no regular file. The file must not shrink while it is mapped.
+  /// A whole regular file, read-only; from 2 MiB on offered for huge pages. Errors name the path:
+  /// kNotFound, kPermissionDenied, kInvalidArgument when it is no regular file. The file must not
+  /// shrink while it is mapped.
   static Result<Region> MapFile(const std::string& path);
 
   /// Memory of somebody else, which must outlive the object and is only read.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/least_time.h"
+
 namespace hone::runtime {
 namespace {
 
@@ -10,18 +12,12 @@ constexpr float kAloneNs = 800;
 // A part takes this to twice this where the extent allows: so little waits for a thread that is
 // preempted, and a claim (some ten ns) is no cost.
 constexpr float kPartNs = 25'000;
+// Parts of a slot where it is not known what an iteration takes, and there are as many.
+constexpr int kFirstParts = 8;
 
 /// First iteration of part i of n: floor(i * extent / n), without that product, which may not fit.
 int64_t FirstOf(int64_t extent, int part, int n) {
   return extent / n * part + extent % n * part / n;
-}
-
-/// A thread that is preempted makes single times long, none makes them short.
-void Learn(float sample_ns, std::atomic<float>& known_ns) {
-  constexpr float kGrowth = 1.25F;
-  const float known = known_ns.load(std::memory_order_relaxed);
-  known_ns.store(known == 0 ? sample_ns : std::min(sample_ns, known * kGrowth),
-                 std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -31,7 +27,11 @@ Work Sweep::Cut(const Arguments& arguments, const Crew& crew) const {
   Work work{.slots = static_cast<int>(std::min<int64_t>(threads, arguments.extent)),
             .fixed = arguments.fixed};
   const float iteration_ns = iteration_ns_.load(std::memory_order_relaxed);
-  if (work.fixed || iteration_ns == 0) return work;
+  if (work.fixed) return work;
+  if (iteration_ns == 0) {
+    if (work.slots > 1 && arguments.extent / work.slots >= kFirstParts) work.parts = kFirstParts;
+    return work;
+  }
   const float all_ns = iteration_ns * static_cast<float>(arguments.extent);
   if (all_ns < kAloneNs) work.slots = 1;
   const int64_t most = std::min<int64_t>(Lane::kMaxParts, arguments.extent / work.slots);
@@ -83,7 +83,8 @@ Sweep::Failure Sweep::Run(const Arguments& arguments, Crew& crew) {
   if (own.parts > 0) {
     const float iterations =
         static_cast<float>(extent) * static_cast<float>(own.parts) / static_cast<float>(n);
-    Learn(std::max(static_cast<float>(own.ns), 1.0F) / iterations, iteration_ns_);
+    const float sample_ns = std::max(static_cast<float>(own.ns), 1.0F) / iterations;
+    iteration_ns_.store(LeastTime(iteration_ns, sample_ns), std::memory_order_relaxed);
   }
   const uint64_t failure = failed.load(std::memory_order_relaxed);
   return {.result = static_cast<int32_t>(failure & 0xffffffff),

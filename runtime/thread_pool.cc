@@ -1,8 +1,8 @@
 #include "runtime/thread_pool.h"
 
-#include <cpuid.h>
 #include <immintrin.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
@@ -34,17 +34,6 @@ constexpr int64_t kLeftOutNs = 50'000'000, kMostLeftOutNs = 800'000'000;
 constexpr int64_t kGivesWayNs = 1'000'000'000, kTurnNs = 1'000'000;
 // A crew counts as running for so long after it was seen so.
 constexpr int64_t kRunningNs = 2'000'000;
-
-/// A guest's system may take a CPU that rests for one that the host has taken away, and then wakes
-/// a thread beside the one that wakes it (Linux: vcpu_is_preempted).
-bool IsVirtualMachine() {
-  static const bool is_virtual = [] {
-    constexpr unsigned kFeatures = 1, kHypervisor = 1U << 31;
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid(kFeatures, &a, &b, &c, &d) != 0 && (c & kHypervisor) != 0;
-  }();
-  return is_virtual;
-}
 
 }  // namespace
 
@@ -104,6 +93,7 @@ Status ThreadPool::Grow(int threads) {
 Status ThreadPool::StartLocked(int cpu) {
   Worker& worker = workers_.emplace_back();
   worker.table.store(&nowhere_);
+  worker.sleeper.Observe(observer_);
   try {
     worker.thread = std::thread(&ThreadPool::WorkerMain, this, std::ref(worker), cpu);
   } catch (const std::bad_alloc&) {
@@ -127,57 +117,28 @@ ThreadPool::~ThreadPool() {
   }
   for (Worker& worker : workers_) {
     worker.table.store(nullptr, std::memory_order_seq_cst);
-    WakeIfAsleep(worker);
+    worker.sleeper.WakeIfAsleep(0);
   }
   for (Worker& worker : workers_) {
     if (worker.thread.joinable()) worker.thread.join();
   }
 }
 
-void ThreadPool::WakeIfAsleep(Worker& worker) {
-  if (worker.asleep.load(std::memory_order_seq_cst) == 0) return;
-  Bar(worker);
-  worker.asleep.store(0, std::memory_order_seq_cst);
-  FutexWake(worker.asleep);
-}
-
-void ThreadPool::Bar(Worker& worker) {
-  const int here = ::sched_getcpu();
-  const pid_t id = worker.id.load(std::memory_order_relaxed);
-  if (id == 0 || here < 0) return;
-  if (worker.cpu.load(std::memory_order_relaxed) != here && !IsVirtualMachine()) return;
-  cpu_set_t allowed;
-  if (::sched_getaffinity(id, sizeof(allowed), &allowed) != 0) return;
-  if (here >= CPU_SETSIZE || !CPU_ISSET(here, &allowed) || CPU_COUNT(&allowed) < 2) return;
-  CPU_CLR(here, &allowed);
-  worker.barred.store(here, std::memory_order_relaxed);
-  ::sched_setaffinity(id, sizeof(allowed), &allowed);
-}
-
-void ThreadPool::Unbar(Worker& self) {
-  const int cpu = self.barred.load(std::memory_order_relaxed);
-  if (cpu < 0) return;
-  self.barred.store(-1, std::memory_order_relaxed);
-  cpu_set_t allowed;
-  if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
-  CPU_SET(cpu, &allowed);
-  ::sched_setaffinity(0, sizeof(allowed), &allowed);
-}
-
-void ThreadPool::WakeBelow(Table& table, int seat, int slots) {
+void ThreadPool::WakeBelow(Table& table, int seat, int slots, int waker) {
   for (int below = kWakes * seat + 1; below <= kWakes * (seat + 1) && below < slots; ++below) {
     Worker* const member =
         table.members[static_cast<size_t>(below)].load(std::memory_order_relaxed);
     if (member == nullptr) {
-      WakeBelow(table, below, slots);  // nobody does it there
+      WakeBelow(table, below, slots, waker);  // nobody does it there
     } else {
-      WakeIfAsleep(*member);
+      member->sleeper.WakeIfAsleep(waker);
     }
   }
 }
 
-void ThreadPool::WakeOwner(Lane& lane) {
+void ThreadPool::WakeOwner(Lane& lane, int seat) {
   if (lane.owner_sleeps().load(std::memory_order_seq_cst) == 0) return;
+  lane.Reach(LaneObserver::Point::kBeforeWake, seat);
   lane.owner_sleeps().store(0, std::memory_order_seq_cst);
   FutexWake(lane.owner_sleeps());
 }
@@ -222,9 +183,11 @@ void ThreadPool::Blame(Crew& crew, int seat, int64_t since_ns) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Worker* const worker =
       crew.table_->members[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
-  if (worker == nullptr) return;
-  const bool again = worker->waited_for_ns != 0 && since_ns - worker->waited_for_ns < kBlameNs;
-  worker->waited_for_ns = again ? 0 : now_ns;
+  // Who leads a branch waits for it, and who waits for all branches: that is once.
+  if (worker == nullptr || since_ns < worker->blamed_ns) return;
+  const bool again = worker->blamed_before && since_ns - worker->blamed_ns < kBlameNs;
+  worker->blamed_ns = now_ns;
+  worker->blamed_before = !again;
   worker->gives_way_until_ns.store(now_ns + kGivesWayNs, std::memory_order_relaxed);
   if (!again) return;
   // As long as it fares no better, it is tried less and less often.
@@ -308,7 +271,11 @@ void ThreadPool::Seat(Crew& crew, int width, int64_t now_ns) {
 // The turns of a thread that shares its core: at the end of one it gives the core away.
 class ThreadPool::Turns final : public Breather {
  public:
-  explicit Turns(const ThreadPool& pool, const Worker& self) : pool_(pool), self_(self) {}
+  explicit Turns(const ThreadPool& pool, const Worker& self) : pool_(pool), self_(self) {
+    of_this_thread = this;
+  }
+
+  static inline thread_local Turns* of_this_thread = nullptr;  // ends with the thread
 
   void Breathe() override {
     const int64_t now_ns = pool_.clock_.NowNs();
@@ -328,10 +295,15 @@ class ThreadPool::Turns final : public Breather {
   int64_t begin_ns_ = 0;
 };
 
+Breather* ThreadPool::BreatherOfThisThread() {
+  Turns* const turns = Turns::of_this_thread;
+  return turns == nullptr ? nullptr : turns->IfShared();
+}
+
 void ThreadPool::WorkerMain(Worker& self, int cpu) {
   const DefaultRounding rounding;
   const bool pinned = cpu < 0 || PinThisThread({cpu}).ok();
-  if (cpu < 0) self.id.store(::gettid(), std::memory_order_relaxed);
+  if (cpu < 0) self.sleeper.MayMove(::gettid());
   self.started.store(pinned ? 1 : -1);
   self.started.notify_one();
 
@@ -362,25 +334,17 @@ void ThreadPool::WorkerMain(Worker& self, int cpu) {
       }
       spin.Learn(came);
     }
-    const bool sleeps = !came;
-    if (sleeps) self.cpu.store(::sched_getcpu(), std::memory_order_relaxed);
-    while (!came) {
-      self.asleep.store(1, std::memory_order_seq_cst);
-      came = has_work();
-      if (!came) FutexWait(self.asleep, 1);
-    }
-    self.asleep.store(0, std::memory_order_relaxed);
-    if (sleeps) Unbar(self);
+    if (!came) self.sleeper.Sleep(has_work, self.seat);
     if (table == nullptr) return;
     last = table;
     seen = ticket;
     // Only work renews the spinning: jobs for others do not keep an idle thread awake.
     const int seat = self.seat.load(std::memory_order_relaxed);
     if (kWakes * seat + 1 < Lane::SlotsOf(ticket) && table->lane.wakes_all())
-      WakeBelow(*table, seat, Lane::SlotsOf(ticket));
+      WakeBelow(*table, seat, Lane::SlotsOf(ticket), seat);
     const int done = table->lane.WorkOn(ticket, seat, turns.IfShared());
     spins = seat < Lane::SlotsOf(ticket);
-    if (done > 0) WakeOwner(table->lane);
+    if (done > 0) WakeOwner(table->lane, seat);
   }
 }
 

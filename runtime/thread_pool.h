@@ -1,8 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -14,6 +11,8 @@
 #include "base/core/clock.h"
 #include "base/core/result.h"
 #include "runtime/lane.h"
+#include "runtime/process_number.h"
+#include "runtime/sleeper.h"
 
 namespace hone::runtime {
 
@@ -28,9 +27,7 @@ class Crew;
 /// crew wait for longer than the work takes, twice within 10 ms, is lent to nobody for 50 ms, and
 /// for twice as long (up to 0.8 s) if that happens again soon: it does not get to run, as on a
 /// machine that others use. From the first such wait on, for a second, it gives its core away
-/// between parts every millisecond, so that it is not stopped within one. A thread that last ran on
-/// the CPU of who wakes it, and any in a virtual machine, is woken on another one: the system might
-/// leave both there, for as long as a run takes, beside idle CPUs.
+/// between parts every millisecond, so that it is not stopped within one.
 ///
 /// Thread-safe. A child process after fork has none of the threads: there it lends nobody, and ends
 /// without waiting for any.
@@ -66,9 +63,12 @@ class ThreadPool {
 
   static const MonotonicClock& SystemClock();
 
+  /// What the calling thread does between parts: null where it is no pool's, or is not to give way.
+  static Breather* BreatherOfThisThread();
+
   int threads() const { return threads_.load(); }
   /// Whether this is a child of the process that made the pool.
-  bool IsForked() const { return ::getpid() != owner_; }
+  bool IsForked() const { return ProcessNumber() != owner_; }
 
  private:
   friend class Crew;
@@ -85,18 +85,16 @@ class ThreadPool {
     std::vector<std::atomic<Worker*>> members;  // by seat; 0 is the caller's
   };
   struct alignas(64) Worker {
-    std::atomic<uint32_t> asleep{0};     // futex word
+    Sleeper sleeper;
     std::atomic<Table*> table{nullptr};  // where it looks for work; null: it ends
     std::atomic<int> seat{0};            // there
     bool lent = false;                   // this and what follows: under mutex_
-    int64_t waited_for_ns = 0;           // when a crew last had to wait for it
+    int64_t blamed_ns = 0;               // when a crew last had to wait for it
+    bool blamed_before = false;          // and it was not left out for that
     int64_t left_out_ns = 0;             // for how long the last time
     int64_t left_out_until_ns = 0;
     std::atomic<int64_t> gives_way_until_ns{0};
     std::atomic<int> started{0};  // 1, or -1: not on its CPU
-    std::atomic<pid_t> id{0};     // 0: it stays on its CPU
-    std::atomic<int> cpu{-1};     // where it fell asleep
-    std::atomic<int> barred{-1};  // the CPU that it was woken away from, and may use again
     std::thread thread;
   };
 
@@ -104,16 +102,11 @@ class ThreadPool {
   Status StartLocked(int cpu);
   void WorkerMain(Worker& self, int cpu);
   class Turns;
-  static void WakeIfAsleep(Worker& worker);
-  /// Lets the system wake the worker elsewhere than on the calling thread's CPU.
-  static void Bar(Worker& worker);
-  /// The worker, awake, may run there again.
-  static void Unbar(Worker& self);
   /// Those of a job that the thread on `seat` has to wake: each wakes kWakes others, so that the
-  /// first does not have to wake all.
-  static void WakeBelow(Table& table, int seat, int slots);
-  /// After parts of its job were done by others.
-  static void WakeOwner(Lane& lane);
+  /// first does not have to wake all. The thread that does it is on seat `waker`.
+  static void WakeBelow(Table& table, int seat, int slots, int waker);
+  /// After parts of its job were done by the thread on this seat.
+  static void WakeOwner(Lane& lane, int seat);
 
   /// Gives the crew its table and its share.
   void Join(Crew& crew);
@@ -127,7 +120,7 @@ class ThreadPool {
   void Release(Crew& crew, int seat);
   void Seat(Crew& crew, int width, int64_t now_ns);
 
-  const pid_t owner_ = ::getpid();
+  const uint64_t owner_ = ProcessNumber();
   const MonotonicClock& clock_;
   const int64_t spin_ns_;
   LaneObserver* const observer_;

@@ -109,10 +109,12 @@ typedef struct hone_model_options {
 
 typedef struct hone_context_options {
   size_t struct_bytes; /* how much of it the program knows; set by _init */
-  int32_t threads; /* including the one that calls run; default 0: as many as the package was made
-                      for, but no more than the physical cores this process may use; the
-                      environment variable HONE_THREADS sets another default; more than CPUs make
-                      runs slower */
+  int32_t threads;     /* including the one that calls run; default 0: as many as any kernel of the
+                          package may use, but no more than the physical cores this process may
+                          use: those of its affinity mask, performance cores alone where there are
+                          efficiency cores too, within the CPU quota of its control group, rounded
+                          up; the environment variable HONE_THREADS sets another default; more
+                          than CPUs make runs slower */
   int32_t pin; /* 1: bind each worker thread to a core of its own (all but the first allowed core,
                   which is meant for the caller of run). Such threads are the context's own. Default
                   0. */

@@ -1,7 +1,5 @@
 #include "runtime/cpu/cpu_plan.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "runtime/message.h"
 #include "runtime/plan_check.h"
 #include "runtime/plan_error.h"
+#include "runtime/process_number.h"
 #include "runtime/rounding.h"
 
 namespace hone::runtime {
@@ -43,7 +42,7 @@ CpuPlan::CpuPlan(const CpuModel& model, const RunOptions& options)
       poison_(options.poison),
       fixed_shares_(options.fixed_shares),
       clock_(options.profile_clock),
-      owner_(::getpid()) {}
+      owner_(ProcessNumber()) {}
 
 Result<std::unique_ptr<PreparedPlan>> CpuPlan::Create(const CpuModel& model,
                                                       const RunOptions& options) {
@@ -58,8 +57,7 @@ Result<std::unique_ptr<PreparedPlan>> CpuPlan::Create(const CpuModel& model,
 }
 
 Status CpuPlan::Allocate(const RunOptions& options) {
-  HONE_RETURN_IF_ERROR(
-      MakeCrew(options, options.threads == 0 ? model_.threads : options.threads));
+  HONE_RETURN_IF_ERROR(MakeCrew(options, options.threads == 0 ? model_.threads : options.threads));
   HONE_ASSIGN_OR_RETURN(
       arena_, Region::Allocate(static_cast<size_t>(model_.plan->arena_bytes), "the arena"));
   int64_t scratch_bytes = 0;
@@ -99,7 +97,7 @@ Status CpuPlan::RenewAfterFork() {
                           ThreadPool::InThisProcess(crew_->pool(), threads));
     crew_ = std::make_unique<Crew>(std::move(pool), threads);
   }
-  owner_ = ::getpid();
+  owner_ = ProcessNumber();
   return {};
 }
 
@@ -275,7 +273,7 @@ void CpuPlan::Poison(std::span<const OutputBuffer> outputs) {
 }
 
 Status CpuPlan::Run(std::span<const InputBuffer> inputs, std::span<const OutputBuffer> outputs) {
-  if (threads() > 1 && ::getpid() != owner_) HONE_RETURN_IF_ERROR(RenewAfterFork());
+  if (threads() > 1 && ProcessNumber() != owner_) HONE_RETURN_IF_ERROR(RenewAfterFork());
   HONE_RETURN_IF_ERROR(BindBuffers(inputs, outputs));
   if (poison_) Poison(outputs);
   crew_->Begin();

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -113,7 +111,7 @@ class CpuPlan final : public PreparedPlan {
   bool poison_ = false;
   bool fixed_shares_ = false;
   const MonotonicClock* clock_ = nullptr;
-  pid_t owner_ = 0;
+  uint64_t owner_ = 0;  // ProcessNumber
 
   std::shared_ptr<const NodeCopies> copies_;  // null: constants are where the package has them
   NodeStride nodes_;                          // of pointers_

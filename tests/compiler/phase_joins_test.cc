@@ -13,6 +13,7 @@
 #include "runtime/phase_order.h"
 #include "tests/compiler/graph_maker.h"
 #include "tests/compiler/graph_oracle.h"
+#include "tests/runtime/others_threads.h"
 #include "tests/test_paths.h"
 
 namespace hone::compiler {
@@ -150,6 +151,11 @@ class JoinedModel : public ::testing::Test {
   }
 
   void SetUp() override {
+    DefaultTraceSource traces;
+    Compile(Network(), traces);
+  }
+
+  void Compile(graph::Graph graph, TraceSource& traces) {
     ir::Target target;
     std::string why;
     ASSERT_TRUE(ir::ParseTarget("cpu:avx2,threads=8", &target, &why));
@@ -158,8 +164,7 @@ class JoinedModel : public ::testing::Test {
     options.program = hone::testing::BuildDir() + "/libexec/hone/hone-builder";
     const SystemMonotonicClock clock;
     measure::BuilderClient builder(options, clock);
-    DefaultTraceSource traces;
-    graph_ = Network();
+    graph_ = std::move(graph);
     absl::StatusOr<CompiledModel> model =
         CompileModel(graph_, {.target = target.text}, builder, traces);
     ASSERT_TRUE(model.ok()) << model.status();
@@ -174,7 +179,8 @@ class JoinedModel : public ::testing::Test {
     auto context = runtime::Context::Create(*executable, options);
     EXPECT_TRUE(context.ok()) << context.status().ToString();
     const std::vector<graph::ConstantPtr> inputs = RandomInputs(graph_, 1);
-    std::vector<std::byte> y(static_cast<size_t>(8 * 24 * 24 * 4)), first;
+    const graph::TensorType& type = graph_.values[graph_.outputs[0]].type;
+    std::vector<std::byte> y(static_cast<size_t>(type.NumElements()) * sizeof(float)), first;
     for (int run = 0; run < runs; ++run) {
       const runtime::InputBuffer in{inputs[0]->bytes.data(), inputs[0]->bytes.size()};
       const runtime::OutputBuffer out{y.data(), y.size()};
@@ -211,7 +217,43 @@ TEST_F(JoinedModel, GivesTheSameBytesWhoeverRunsWhat) {
   }
 }
 
-// What the test above rests on: each barrier that was kept is needed, and it shows if one is not.
+/// Cuts the sum of a product into parts that threads share.
+class CutSums final : public TraceSource {
+ public:
+  absl::StatusOr<FoundTrace> Find(const ir::Workload&, const std::string&,
+                                  const ir::Target&) override {
+    return FoundTrace{.trace =
+                          "s1 = rfactor(s0, s0.r0, 12, outer, first)\n"
+                          "parallel(s1.i0, 1)\nparallel(s0.i0, 1)\n",
+                      .rung = "exact"};
+  }
+};
+
+TEST_F(JoinedModel, GivesTheSameBytesOnAnyThreadsBesideAnyLoad) {
+  GraphMaker maker(4);
+  const graph::ValueId x = maker.Input("x", {10, 300});
+  const graph::Graph product =
+      maker.Finish({maker.Node("MatMul", {}, {x, maker.Weights({300, 24})})});
+  for (const bool cut : {false, true}) {
+    CutSums cuts;
+    if (cut) Compile(product, cuts);
+    const std::vector<std::byte> expected = Run({.threads = 1, .poison = true});
+    for (const int busy : {0, 1, 3}) {
+      const runtime::testing::BusyThreads load(busy);
+      for (int threads = 1; threads <= 8; ++threads) {
+        const std::string where =
+            std::to_string(threads) + " threads beside " + std::to_string(busy) + " busy ones";
+        EXPECT_EQ(Run({.threads = threads, .poison = true}, 8), expected) << where;
+        const runtime::Executor lent{.parallel_for = &runtime::testing::CallOnThreads};
+        EXPECT_EQ(Run({.threads = threads, .executor = lent, .poison = true}, 3), expected)
+            << where << ", an executor's";
+      }
+    }
+  }
+}
+
+// What the first of these tests rests on: each barrier that was kept is needed, and it shows if one
+// is not.
 TEST_F(JoinedModel, ANeededBarrierThatIsLeftOutShows) {
   bool first_first = false, last_first = true;
   const auto differs = [&](const std::vector<std::byte>& expected) {

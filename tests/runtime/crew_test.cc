@@ -17,11 +17,13 @@
 #include "base/core/random.h"
 #include "runtime/spin_budget.h"
 #include "tests/runtime/sluggish.h"
+#include "tests/runtime/watched_clock.h"
 
 namespace hone::runtime {
 namespace {
 
 using testing::Sluggish;
+using testing::WatchedClock;
 
 std::unique_ptr<Crew> NewCrew(const ThreadPool::Options& options) {
   auto crew = Crew::Create(options);
@@ -179,24 +181,6 @@ TEST(Crew, NobodyWaitsForAThreadThatHasNotBegun) {
   crew->RunOnEach(2, [&](int) {});
 }
 
-/// Stands still but when the test moves it, and knows how often the test's thread has looked: a
-/// thread that spins on it does so until there is work, however busy the machine is.
-class WatchedClock final : public MonotonicClock {
- public:
-  int64_t NowNs() const override {
-    if (std::this_thread::get_id() == caller_) looks_.fetch_add(1);
-    return now_ns_.load();
-  }
-  void SleepNs(int64_t ns) const override { now_ns_.fetch_add(ns); }
-
-  int looks() const { return looks_.load(); }
-
- private:
-  const std::thread::id caller_ = std::this_thread::get_id();
-  mutable std::atomic<int> looks_{0};
-  mutable std::atomic<int64_t> now_ns_{1'000'000'000};
-};
-
 /// The caller waits so long for the other thread, with its part of a job that was expected to take
 /// so long.
 void LetWait(Crew& crew, const WatchedClock& clock, int64_t wait_ns, int64_t expected_ns) {
@@ -211,8 +195,7 @@ void LetWait(Crew& crew, const WatchedClock& clock, int64_t wait_ns, int64_t exp
         }
         const int looks = clock.looks();
         begun.store(true);
-        // Until the caller has waited for a while.
-        while (clock.looks() < looks + 3) std::this_thread::yield();
+        clock.AwaitLooks(looks, 3);  // the caller has waited for a while
         clock.SleepNs(wait_ns);
       },
       expected_ns);
@@ -250,6 +233,49 @@ TEST(Crew, NobodyIsLeftOutForWaitsThatAreRareOrShort) {
     EXPECT_EQ(crew->width(), 2) << "no longer than the work itself";
     LetWait(*crew, clock, 90'000, 10'000);
     EXPECT_EQ(crew->width(), 2) << "no time slice of another program";
+  }
+}
+
+// Thread 1 stops in a part of what thread 2 leads, while the caller waits for thread 2's part.
+TEST(Crew, OneStopIsOneForAllWhoWait) {
+  const WatchedClock clock;
+  const auto crew = NewCrew({.threads = 3, .clock = &clock});
+  for (const int width : {3, 2}) {
+    crew->RunOnEach(3, [](int) {});  // all are awake now
+    std::unique_ptr<WatchedClock> leaders;
+    std::unique_ptr<Crew> led;
+    std::atomic<int> begun{0};
+    std::atomic<bool> stopped{false};
+    const auto await = [](const auto& is_so) {
+      while (!is_so()) std::this_thread::yield();
+    };
+    const auto part_of_led = [&](int, int slot) {
+      if (slot == 0) await([&] { return stopped.load(); });
+      if (led->ThreadOf(slot) != 1 || stopped.load()) return;
+      const int callers_looks = clock.looks(), leaders_looks = leaders->looks();
+      stopped.store(true);
+      clock.AwaitLooks(callers_looks, 3);
+      leaders->AwaitLooks(leaders_looks, 3);
+      for (const WatchedClock* moved : {&clock, static_cast<const WatchedClock*>(leaders.get())}) {
+        moved->SleepNs(1'000'000);
+        moved->AwaitSeen();  // who waits has looked for the last time whom it waits for
+      }
+    };
+    const auto part = [&](int, int slot) {
+      if (slot == 2) {
+        leaders = std::make_unique<WatchedClock>();
+        leaders->SleepNs(clock.NowNs() - leaders->NowNs());
+        led = std::make_unique<Crew>(3, ThreadPool::kSpinNs, nullptr, *leaders);
+        led->SetWhole(crew.get());
+        led->SetLeader(2);
+      }
+      begun.fetch_add(1);
+      await([&] { return begun.load() == 3; });
+      if (slot == 1) await([&] { return led->Help(1, nullptr) > 0; });
+      if (slot == 2) RunParts(*led, 3, 1, part_of_led, 10'000);
+    };
+    RunParts(*crew, 3, 1, part, 10'000);
+    EXPECT_EQ(crew->width(), width);
   }
 }
 

@@ -11,11 +11,13 @@
 
 #include "base/core/random.h"
 #include "tests/runtime/sluggish.h"
+#include "tests/runtime/watched_clock.h"
 
 namespace hone::runtime {
 namespace {
 
 using testing::Sluggish;
+using testing::WatchedClock;
 
 using Body = std::function<Status(int branch, Crew& crew)>;
 
@@ -30,7 +32,7 @@ Status RunFork(Fork& fork, Crew& crew, const Body& body, bool fixed = false) {
 
 /// Calls function(part, thread) for each part of a job of the crew's.
 template <typename Function>
-void RunParts(Crew& crew, int parts, const Function& function) {
+void RunParts(Crew& crew, int parts, const Function& function, int64_t expected_ns = 0) {
   const auto call = [&](int number, int slot) { function(number, crew.ThreadOf(slot)); };
   const Work::Part part = [](void* context, int number, int slot) {
     (*static_cast<decltype(call)*>(context))(number, slot);
@@ -38,7 +40,8 @@ void RunParts(Crew& crew, int parts, const Function& function) {
   crew.Run({.part = part,
             .context = const_cast<void*>(static_cast<const void*>(&call)),
             .slots = crew.width(),
-            .parts = parts});
+            .parts = parts},
+           expected_ns);
 }
 
 /// Branches of several jobs each; counts what is done and who does it.
@@ -174,6 +177,115 @@ TEST(Fork, AllBranchesEndAndTheFirstThatFailsIsTold) {
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(ended.load(), 4);
   EXPECT_TRUE(RunFork(fork, **crew, [](int, Crew&) { return Status(); }).ok());
+}
+
+/// Runs a fork of two branches on two threads, whose caller leads one. The worker leads the other
+/// and then helps, if its crew lets it.
+template <typename CallersBranch, typename WorkersBranch>
+void LeadOneEach(Fork& fork, Crew& crew, const CallersBranch& callers,
+                 const WorkersBranch& workers) {
+  crew.RunOnEach(2, [](int) {});  // it is awake now
+  std::atomic<int> led{0};
+  const Body body = [&](int, Crew& each) {
+    led.fetch_add(1);
+    while (led.load() < 2) std::this_thread::yield();
+    if (each.ThreadOf(0) == 0) {
+      callers(each);
+    } else {
+      workers();
+    }
+    return Status();
+  };
+  EXPECT_TRUE(RunFork(fork, crew, body).ok());
+}
+
+/// The leader, which is the test's thread, waits for a helper's part of a job for so long.
+void LetLeaderWait(Crew& crew, const WatchedClock& clock, int64_t wait_ns, int64_t expected_ns) {
+  while (crew.width() == 1) std::this_thread::yield();
+  std::atomic<bool> begun{false};
+  RunParts(
+      crew, 1,
+      [&](int, int thread) {
+        if (thread == 0) {
+          while (!begun.load()) std::this_thread::yield();
+          return;
+        }
+        const int looks = clock.looks();
+        begun.store(true);
+        clock.AwaitLooks(looks, 3);
+        clock.SleepNs(wait_ns);
+      },
+      expected_ns);
+}
+
+constexpr int64_t kLongNs = 2'000'000'000;
+
+TEST(Fork, AHelperThatALeaderWaitsForTwiceIsLeftOut) {
+  const WatchedClock clock;
+  auto crew = Crew::Create({.threads = 2, .clock = &clock});
+  ASSERT_TRUE(crew.ok());
+  Fork fork(2, 2, kLongNs, nullptr, clock);
+  const auto let_wait = [&](int64_t wait_ns, int64_t expected_ns) {
+    LeadOneEach(
+        fork, **crew, [&](Crew& each) { LetLeaderWait(each, clock, wait_ns, expected_ns); }, [] {});
+  };
+  for (int run = 0; run < 3; ++run) let_wait(1'000'000, 1'100'000);
+  EXPECT_EQ((*crew)->width(), 2) << "no longer than the work itself";
+  let_wait(1'000'000, 10'000);
+  EXPECT_EQ((*crew)->width(), 2) << "once";
+  let_wait(1'000'000, 10'000);
+  EXPECT_EQ((*crew)->width(), 1);
+  clock.SleepNs(51'000'000);
+  (*crew)->Begin();
+  EXPECT_EQ((*crew)->width(), 2);
+  (*crew)->End();
+}
+
+// What a stopped run took is not what the next is expected to take.
+TEST(Fork, AThreadWhoseBranchIsWaitedForTwiceIsLeftOut) {
+  const WatchedClock clock;
+  auto crew = Crew::Create({.threads = 2, .clock = &clock});
+  ASSERT_TRUE(crew.ok());
+  Fork fork(2, 2, /*spin_ns=*/0, nullptr, clock);
+  for (const int64_t wait_ns : {20'000, 1'000'000, 1'000'000}) {
+    EXPECT_EQ((*crew)->width(), 2);
+    LeadOneEach(
+        fork, **crew, [](Crew&) {},
+        [&] {
+          clock.AwaitLooks(clock.looks(), 3);
+          clock.SleepNs(wait_ns);
+        });
+  }
+  EXPECT_EQ((*crew)->width(), 1);
+}
+
+std::atomic<int> yields{0};
+
+TEST(Fork, AHelperThatWasStoppedGivesWayBetweenParts) {
+  const WatchedClock clock;
+  auto crew = Crew::Create({.threads = 2, .clock = &clock, .yield = [] { yields.fetch_add(1); }});
+  ASSERT_TRUE(crew.ok());
+  Fork fork(2, 2, kLongNs, nullptr, clock);
+  const auto work = [&](Crew& each) {
+    while (each.width() == 1) std::this_thread::yield();
+    yields.store(0);
+    std::atomic<int> done{0};
+    RunParts(each, 20, [&](int part, int thread) {
+      if (thread == 0) {
+        while (done.load() < 20) std::this_thread::yield();
+        return;
+      }
+      if (part < 20) return;  // the caller's
+      clock.SleepNs(300'000);
+      done.fetch_add(1);
+    });
+  };
+  LeadOneEach(fork, **crew, work, [] {});
+  EXPECT_EQ(yields.load(), 0);
+  LeadOneEach(
+      fork, **crew, [&](Crew& each) { LetLeaderWait(each, clock, 1'000'000, 10'000); }, [] {});
+  LeadOneEach(fork, **crew, work, [] {});
+  EXPECT_GE(yields.load(), 5) << "each millisecond, parts being 0.3";
 }
 
 }  // namespace

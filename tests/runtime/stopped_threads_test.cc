@@ -14,10 +14,12 @@
 #include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/core/clock.h"
 #include "runtime/context.h"
 #include "runtime/crew.h"
+#include "runtime/fork.h"
 #include "tests/runtime/child.h"
 #include "tests/runtime/test_model.h"
 
@@ -45,13 +47,21 @@ class Hold final : public LaneObserver {
   std::atomic<bool> held_{false}, open_{false};
 };
 
+/// What the pool of a HeldJob is like, and where its thread is held.
+struct Held {
+  LaneObserver::Point point;
+  int64_t spin_ns = ThreadPool::kSpinNs;
+  bool in_fork = false;  // within a part of a branch that another thread leads
+};
+
 /// A pool of two threads with a job in progress, one of whose threads is held.
 class HeldJob {
  public:
-  explicit HeldJob(LaneObserver::Point point, int64_t spin_ns = ThreadPool::kSpinNs)
-      : hold_(point),
-        pool_(*ThreadPool::Create({.threads = 2, .spin_ns = spin_ns, .observer = &hold_})),
-        caller_([this] { Run(); }) {
+  explicit HeldJob(const Held& held)
+      : hold_(held.point),
+        pool_(*ThreadPool::Create(
+            {.threads = 2, .spin_ns = held.spin_ns, .observer = held.in_fork ? nullptr : &hold_})),
+        caller_([this, held] { held.in_fork ? RunFork() : Run(); }) {
     hold_.Await();
   }
   ~HeldJob() {
@@ -74,6 +84,9 @@ class HeldJob {
  private:
   void Run() {
     Crew crew(pool_, 2);
+    RunOn(crew);
+  }
+  void RunOn(Crew& crew) {
     const Work::Part part = [](void* self, int number, int slot) {
       HeldJob& job = *static_cast<HeldJob*>(self);
       job.parts_[static_cast<size_t>(number)].fetch_add(1);
@@ -81,16 +94,42 @@ class HeldJob {
     };
     crew.Run({.part = part, .context = this, .slots = 2, .parts = 3});
   }
+  // Each thread leads a branch: the worker's ends at once, then it helps the caller's.
+  void RunFork() {
+    Crew crew(pool_, 2);
+    constexpr int64_t kLongNs = 20'000'000'000;
+    Fork fork(2, 2, kLongNs, &hold_);
+    const Fork::Branch branch = [](void* self, int, Crew& each) {
+      HeldJob& job = *static_cast<HeldJob*>(self);
+      job.led_.fetch_add(1);
+      while (job.led_.load() < 2) std::this_thread::yield();
+      if (each.ThreadOf(0) != 0) return Status();
+      while (each.width() == 1) std::this_thread::yield();
+      job.RunOn(each);
+      return Status();
+    };
+    EXPECT_TRUE(fork.Run(crew, branch, this, /*fixed=*/false).ok());
+  }
 
   Hold hold_;
   const std::shared_ptr<ThreadPool> pool_;
   std::array<std::atomic<int>, 6> parts_{};
+  std::atomic<int> led_{0};
   std::thread caller_;
 };
 
-constexpr LaneObserver::Point kPoints[] = {LaneObserver::Point::kBeforeClaim,
-                                           LaneObserver::Point::kAfterClaim,
-                                           LaneObserver::Point::kAfterPart};
+/// Each point, with threads that spin or not, in a job or in a fork.
+std::vector<Held> AllHeld() {
+  std::vector<Held> all;
+  for (const auto point : {LaneObserver::Point::kBeforeClaim, LaneObserver::Point::kAfterClaim,
+                           LaneObserver::Point::kAfterPart}) {
+    all.push_back({.point = point});
+    all.push_back({.point = point, .spin_ns = 0});
+    all.push_back({.point = point, .in_fork = true});
+    all.push_back({.point = point, .spin_ns = 0, .in_fork = true});
+  }
+  return all;
+}
 
 std::unique_ptr<Context> NewContext(const Context::Options& options) {
   static const std::string bytes = MakeTestPackage("cpu:avx2,threads=3");
@@ -115,8 +154,8 @@ bool RunsWell(Context& context) {
 
 #if !defined(__SANITIZE_THREAD__)  // which takes a child's threads for those of its parent
 TEST(StoppedThreads, AChildRunsWhatWasLoadedBeforeAndTheParentGoesOn) {
-  for (const LaneObserver::Point point : kPoints) {
-    HeldJob job(point);
+  for (const Held& held : AllHeld()) {
+    HeldJob job(held);
     const auto context = NewContext({.threads = 2, .pool = job.pool()});
     ASSERT_NE(context, nullptr);
     EXPECT_EQ(InChild([&] {
@@ -132,9 +171,9 @@ TEST(StoppedThreads, AChildRunsWhatWasLoadedBeforeAndTheParentGoesOn) {
 #endif
 
 TEST(StoppedThreads, TheProcessMayEnd) {
-  for (const LaneObserver::Point point : kPoints) {
+  for (const Held& held : AllHeld()) {
     EXPECT_EQ(InChild([&] {
-                HeldJob job(point);
+                HeldJob job(held);
                 job.LeaveCaller();
                 std::exit(7);
                 return 1;
@@ -145,9 +184,9 @@ TEST(StoppedThreads, TheProcessMayEnd) {
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(StoppedThreads, MemoryForAnotherMayBeRefused) {
-  for (const LaneObserver::Point point : kPoints) {
+  for (const Held& held : AllHeld()) {
     EXPECT_EQ(InChild([&] {
-                HeldJob job(point);
+                HeldJob job(held);
                 const auto context = NewContext({.threads = 2, .pool = job.pool()});
                 int64_t pages = 0;
                 std::ifstream("/proc/self/statm") >> pages;
