@@ -71,13 +71,14 @@ TEST(RooflineTest, TheInstructionsOfNarrowNumbersAreProbedWhereTheyAre) {
   const ir::ByUnit<double>& unit = rates->operations_per_second;
   if (best.text.find("+vnni") == std::string::npos) GTEST_SKIP() << "no VNNI here: " << best.text;
   // How fast is the machine's affair, and that of its other programs: some do vdpbf16ps at a
-  // quarter of the rate of FMA. What must hold anywhere is that each was measured, in its unit.
+  // quarter of the rate of FMA, and AMX multiplies 32 times as many bytes as FMA numbers. What must
+  // hold anywhere is that each was measured, in its unit.
   EXPECT_GT(unit[1], 0.1 * unit[0]);
-  EXPECT_LT(unit[1], 40 * unit[0]);
+  EXPECT_LT(unit[1], 200 * unit[0]);
   EXPECT_NE(unit[1], unit[0]);
   if (best.text.find("+bf16") == std::string::npos) GTEST_SKIP() << "no bf16 here: " << best.text;
   EXPECT_GT(unit[2], 0.05 * unit[0]);
-  EXPECT_LT(unit[2], 20 * unit[0]);
+  EXPECT_LT(unit[2], 100 * unit[0]);
   EXPECT_NE(unit[2], unit[0]);
 }
 

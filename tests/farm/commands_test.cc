@@ -51,11 +51,13 @@ class CommandsTest : public TunedFarm {
     EXPECT_EQ(ran.code, 0) << ran.err;
     return json::parse(ran.out, nullptr, false);
   }
+  double Metric(const std::string& series) const {
+    const std::string text = "\n" + web_test::Ask(metrics_port_, "/metrics").body;
+    const size_t at = text.find("\n" + series + " ");
+    return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size() + 2));
+  }
   double Ended(const std::string& how) const {
-    const std::string text = web_test::Ask(metrics_port_, "/metrics").body;
-    const std::string series = "\nhone_leases_ended_total{reason=\"" + how + "\"} ";
-    const size_t at = text.find(series);
-    return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size()));
+    return Metric("hone_leases_ended_total{reason=\"" + how + "\"}");
   }
 
   Daemon honed_, w1_;
@@ -159,6 +161,7 @@ TEST_F(CommandsTest, AWorkerThatIsAskedToEndAnswersWhatRunsAndGivesTheRestBack) 
   const std::string form = RunToEnd(Hone({"device", "list", "-o", "json"})).out;
   EXPECT_EQ(json::parse(form)["devices"][0]["device"], devices["devices"][0]["device"]);
 
+  ASSERT_TRUE(Eventually([&] { return Metric("hone_leases_open") > 2; })) << "more than it runs";
   EXPECT_EQ(w1_.Terminate(), 0) << w1_.Said();
   std::set<std::string> sent, acknowledged;
   for (const auto& words : LinesOf(farm_.Journal("w1"))) {

@@ -25,7 +25,7 @@ size_t Count(const std::string& text, const std::string& part) {
 
 TEST(DevFarmTest, OneCommandStartsCoordinatorWorkerAuthorityAndPage) {
   const Folder folder;
-  const int port = FreePort();
+  const int port = FreePortPair();  // the second is the page's
   const std::string address = "127.0.0.1:" + std::to_string(port);
   Daemon honed("honed",
                {"/usr/bin/env", "TMPDIR=" + (folder / ""), Program("honed"), "--dev", "--listen",

@@ -48,15 +48,43 @@ Ran RunToEnd(const std::vector<std::string>& argv) {
   return {result->exit_state.code.value_or(-1), result->standard_output, result->standard_error};
 }
 
-int FreePort() {
-  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+namespace {
+
+/// Takes a port of loopback, 0: any, until this process ends, and does not listen; 0: somebody has
+/// it. Who listens with SO_REUSEADDR, as gRPC and libmicrohttpd do, still can; nobody else is given
+/// it for a port that he does not name.
+int TakePort(int port) {
+  static std::vector<UniqueFd> taken;
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  EXPECT_EQ(::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes), 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
-  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) return 0;
   EXPECT_EQ(::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  taken.push_back(std::move(fd));
   return ntohs(address.sin_port);
+}
+
+}  // namespace
+
+int FreePort() {
+  const int port = TakePort(0);
+  EXPECT_GT(port, 0);
+  return port;
+}
+
+int FreePortPair() {
+  constexpr int kDraws = 100, kLast = 65'535;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const int port = FreePort();
+    if (port < kLast && TakePort(port + 1) > 0) return port;
+  }
+  ADD_FAILURE() << "no two ports side by side";
+  return 0;
 }
 
 Daemon::Daemon(std::string name, std::vector<std::string> argv, std::string log)

@@ -36,8 +36,11 @@ std::string Program(const std::string& name);
 /// Runs a program to its end, at most a minute.
 Ran RunToEnd(const std::vector<std::string>& argv);
 
-/// A TCP port of loopback that nobody listens on just now.
+/// A TCP port of loopback that nobody listens on, kept for programs of this test until it ends.
 int FreePort();
+
+/// The first of two of them, one beside the other.
+int FreePortPair();
 
 /// A program that is started, killed and started again; what it says is appended to a file.
 class Daemon {

@@ -38,18 +38,20 @@ class LostDeviceTest : public TunedFarm {
     for (const auto& words : LinesOf(farm_.Journal(worker))) answers += words[0] == "ack";
     return answers;
   }
-  bool AwaitAnswers(const std::string& worker, size_t count) const {
-    return Eventually([&] { return Answers(worker) >= count; }, 60 * kNsPerSecond);
+  /// A session that ends meanwhile is followed by another: w2 may do all of one.
+  bool AwaitAnswers(const std::string& worker, size_t count) {
+    return Eventually([&] { return KeepTuning() && Answers(worker) >= count; }, 60 * kNsPerSecond);
   }
   bool Told(const std::string& words) const {
     return honed_.Said().find(words) != std::string::npos;
   }
-  /// The process that runs w1's candidates.
+  /// The process that runs w1's candidates; 0: there is none just now.
   pid_t RunnerOfW1() const {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       const std::string path = entry.path().string();
       if (ReadFile(path + "/comm").value_or("") != "hone-runner\n") continue;
       const std::string stat = ReadFile(path + "/stat").value_or("");
+      if (stat.empty()) continue;  // it has ended
       const std::string parent = stat.substr(stat.find(") ") + 4);
       const std::string words =
           ReadFile("/proc/" + parent.substr(0, parent.find(' ')) + "/cmdline").value_or("");
@@ -91,8 +93,8 @@ TEST_F(LostDeviceTest, AChildThatCannotBeKilledTakesItsDeviceOutUntilAPersonLets
   for (Daemon* daemon : {&honed_, &w1_, &w2_}) daemon->Start();
   ASSERT_TRUE(KeepTuning());
   ASSERT_TRUE(AwaitAnswers("w1", 2)) << w1_.Said();
-  const pid_t runner = RunnerOfW1();
-  ASSERT_GT(runner, 0);
+  pid_t runner = 0;
+  ASSERT_TRUE(Eventually([&] { return (runner = RunnerOfW1()) > 0; })) << w1_.Said();
   const auto stop_at_exit = reinterpret_cast<void*>(std::uintptr_t{PTRACE_O_TRACEEXIT});
   if (::ptrace(PTRACE_SEIZE, runner, nullptr, stop_at_exit) != 0) {
     GTEST_SKIP() << "this machine refuses ptrace: " << std::strerror(errno);

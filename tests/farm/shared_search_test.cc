@@ -28,7 +28,6 @@ TEST(SharedSearchTest, NoCandidateIsMeasuredForTwoSessions) {
   Daemon honed("honed", farm.HonedArgv(), farm.Path("honed.log"));
   Daemon worker("w1", farm.WorkerArgv("w1"), farm.Path("w1.log"));
   honed.Start();
-  worker.Start();
   const auto client = [&](const char* name) {
     std::vector<std::string> argv = {
         Program("hone"),        "tune", model, "--target", "cpu:avx2", "--threads", "1", "--trials",
@@ -39,7 +38,14 @@ TEST(SharedSearchTest, NoCandidateIsMeasuredForTwoSessions) {
   const auto alice = client("alice"), bob = client("bob");
   alice->Start();
   bob->Start();
+  // All of mlp is 36 candidates: who came late would find them measured.
   const SystemMonotonicClock clock;
+  const auto begun = [](const Daemon& one) {
+    return one.Said().find(" session ") != std::string::npos;
+  };
+  for (int i = 0; i < 300 && !(begun(*alice) && begun(*bob)); ++i) clock.SleepNs(100'000'000);
+  ASSERT_TRUE(begun(*alice) && begun(*bob)) << alice->Said() << bob->Said();
+  worker.Start();
   for (Daemon* one : {&*alice, &*bob}) {
     std::optional<int> code;
     for (int i = 0; i < 600 && !code; ++i, clock.SleepNs(100'000'000)) code = one->Ended();

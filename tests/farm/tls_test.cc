@@ -287,6 +287,7 @@ TEST_F(TlsTest, AWorkerThatDiedIsRevokedWithItsLeases) {
   worker.Start();
   const auto client = LongSession("alice");
   AwaitLeases(worker);
+  ASSERT_TRUE(Eventually([&] { return Metric("hone_leases_open") > 2; })) << "more than it runs";
   worker.Kill();
   ASSERT_TRUE(Eventually([&] { return Metric("hone_worker_streams") == 0; }, kCutOffNs));
   ASSERT_GT(Metric("hone_leases_open"), 0);

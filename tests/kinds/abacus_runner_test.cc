@@ -68,8 +68,9 @@ TEST_F(AbacusRunnerTest, CandidatesAreCheckedAndTimedByItsOwnClock) {
     const measure::MeasureResult result = Measured(trace);
     EXPECT_EQ(result.outcome, measure::Outcome::kOk) << result.message;
     ASSERT_FALSE(result.samples_ns.empty());
-    // Two times 48 x 64 x 96 operations in a hundredth of what a CPU takes.
-    EXPECT_LT(result.samples_ns.front(), 100'000);
+    // Two times 48 x 64 x 96 operations in a hundredth of what a CPU takes; that is a clock of the
+    // host's, and its CPUs may be busy.
+    EXPECT_LT(*std::ranges::min_element(result.samples_ns), 100'000);
     EXPECT_EQ(result.device, "abacus-8:rods13");
   }
 }

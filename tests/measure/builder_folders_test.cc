@@ -27,11 +27,7 @@ class Left {
     path_ = like;
     EXPECT_NE(::mkdtemp(path_.data()), nullptr) << path_;
     std::ofstream(path_ + "/kernel.o") << "half";
-    struct stat info {};
-    EXPECT_EQ(::stat(path_.c_str(), &info), 0);
-    const struct timespec then { .tv_sec = info.st_mtim.tv_sec - seconds_ago, .tv_nsec = 0 };
-    const struct timespec times[] = {then, then};
-    EXPECT_EQ(::utimensat(AT_FDCWD, path_.c_str(), times, 0), 0);
+    if (seconds_ago > 0) Age(seconds_ago);
   }
   ~Left() {
     std::error_code ignored;
@@ -39,6 +35,15 @@ class Left {
   }
   Left(const Left&) = delete;
   Left& operator=(const Left&) = delete;
+
+  /// From now on any builder of this user, also of another test, may sweep it away.
+  void Age(int64_t seconds) const {
+    struct stat info {};
+    EXPECT_EQ(::stat(path_.c_str(), &info), 0);
+    const struct timespec then { .tv_sec = info.st_mtim.tv_sec - seconds, .tv_nsec = 0 };
+    const struct timespec times[] = {then, then};
+    EXPECT_EQ(::utimensat(AT_FDCWD, path_.c_str(), times, 0), 0);
+  }
 
   const std::string& path() const { return path_; }
   bool exists() const { return std::filesystem::exists(path_); }
@@ -77,9 +82,10 @@ TEST(BuilderFolders, WhatAKilledProcessLeftGoesWithTheNextBuilder) {
 
 TEST(BuilderFolders, WhatIsHeldOrYoungOrNoneOfThemStays) {
   const BuilderFolders held;
-  const Left locked(120), young(5), longer(120, "/dev/shm/hone-builder-mine-XXXXXX");
+  const Left locked(0), young(5), longer(120, "/dev/shm/hone-builder-mine-XXXXXX");
   const UniqueFd lock(::open(locked.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+  locked.Age(120);
   // A link of that name to somebody's folder, and a file.
   const Left target(120, ::testing::TempDir() + "/left-XXXXXX");
   const std::string link = locked.path().substr(0, locked.path().size() - 3) + "000";
@@ -103,10 +109,11 @@ TEST(BuilderFolders, WhatIsHeldOrYoungOrNoneOfThemStays) {
 }
 
 TEST(BuilderFolders, OfAnotherUserStay) {
-  const Left others(120);
+  const Left others(0);
   if (::chown(others.path().c_str(), 65534, 65534) != 0) {
     GTEST_SKIP() << "nothing can be given to another user here (it takes root)";
   }
+  others.Age(120);
   SweepLeftFolders(BuilderFolders());
   EXPECT_TRUE(others.exists());
 }

@@ -233,8 +233,8 @@ TEST_F(LocalMeasurerTest, RunningPastTheEndOfAnOutputCostsOnlyItself) {
 
 TEST_F(LocalMeasurerTest, AHangCostsOnlyItself) {
   RunHook("hang");
-  options_.runner.prepare_timeout_ns = 500'000'000;
-  ExpectCostsOnlyItself(Outcome::kRunTimeout, "0.5 s");
+  options_.runner.prepare_timeout_ns = 3'000'000'000;  // of its neighbours too
+  ExpectCostsOnlyItself(Outcome::kRunTimeout, "3.0 s");
 }
 
 // A lease that is taken back: the child that runs for it dies at once, the others are measured.

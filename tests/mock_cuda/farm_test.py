@@ -110,6 +110,8 @@ class Farm(unittest.TestCase):
         self.worker("both", "--device", "cuda:1")
         # It has no driver, and builds for those that have.
         self.worker("builds", "--role", "build", driver=False)
+        for name in ("runs", "both"):  # one could do all of it before the other has come
+            self.await_device(name, connected=True)
         told = json.loads(self.hone("tune", "mlp.onnx", "--target", "cuda:sm_90a", "--trials", 6,
                                     *self.words, "--json"))
         self.assertGreaterEqual(told["attempts"], 6, told)

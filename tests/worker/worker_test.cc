@@ -175,18 +175,18 @@ TEST_F(WorkerTest, ItKillsInTimeWithoutAStream) {
   std::thread worker([&] { ended = RunWorker(options_, clock_, ending); });
 
   ASSERT_EQ(started.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  const int64_t start_ns = clock_.NowNs();
   server->Shutdown(gpr_timespec{0, 0, GPR_TIMESPAN});
   server.reset();
   auto silence = std::make_unique<Silence>(port);
   // Whoever holds the device's lock has the device.
   auto lock = measure::DeviceLock::Open(folder_, "cpu:0");
   ASSERT_TRUE(lock.ok()) << lock.status();
-  const int64_t start_ns = clock_.NowNs();
   lock->Take();
   const int64_t took_ns = clock_.NowNs() - start_ns;
   lock->Free();
   EXPECT_GT(took_ns, kRunByMs / 2 * kNsPerMs) << "it did not run";
-  EXPECT_LT(took_ns, 4 * kRunByMs * kNsPerMs) << "dialling takes 20 s, the candidate's limit is 15";
+  EXPECT_LT(took_ns, 10'000 * kNsPerMs) << "dialling takes 20 s, the candidate's limit is 15";
 
   silence.reset();
   ending = true;
