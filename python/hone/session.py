@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from . import files, options, programs
+from . import errors, files, options, programs
 from .model import Model
 from .model import compile as compile_model
 from .source import Source
@@ -77,6 +77,8 @@ class Session:
         self._progress: list[Progress] = []
         self._result: dict[str, Any] | None = None
         self._words = words
+        self._interrupted: errors.Interrupted | None = None
+        self._cancelled = False
         self._run = programs.Run("tune", source.path, *words.__enter__(), on_line=self._hear)
 
     def _hear(self, line: str) -> None:
@@ -110,7 +112,8 @@ class Session:
         """Waits until it ends; with `bar` (default: on terminals and in notebooks) shows progress.
 
         Ctrl-C ends the tuning with what was measured and raises Interrupted, whose message says
-        whether a usable result exists. Failures raise the class of their exit code.
+        whether a usable result exists; what was measured by then is this session's result. Failures
+        raise the class of their exit code.
         """
         if self._result is not None:
             return self
@@ -126,18 +129,26 @@ class Session:
                 shown.close()
         try:
             self._result = self._run.wait()
+        except errors.Interrupted as error:
+            self._result, self._interrupted, error.session = error.result, error, self
+            raise
         finally:
             self._words.__exit__()
         return self
 
     def cancel(self) -> None:
-        """Ends it with what was measured."""
+        """Ends it with what was measured, which is then its result."""
+        self._cancelled = True
         self._run.interrupt()
 
     @property
     def result(self) -> dict[str, Any]:
         """What `hone tune --json` printed, when it has ended (waits until then)."""
-        self.wait()
+        try:
+            self.wait()
+        except errors.Interrupted:
+            if not self._cancelled:
+                raise
         assert self._result is not None
         return self._result
 
@@ -164,6 +175,8 @@ class Session:
     def report(self) -> Report:
         """The page about this session: every trial, what won and why."""
         result = self.result
+        if "session" not in result and self._interrupted is not None:
+            raise self._interrupted
         with tempfile.TemporaryDirectory(prefix="hone-") as folder:
             path = pathlib.Path(folder, "report.html")
             programs.call("report", "--db", result["log"], "--session", result["session"],
