@@ -290,7 +290,7 @@ def compile(model: Any, inputs: Any = None, *, output: str | os.PathLike[str] | 
     Errors: BadInput names operator and node; LogError; RecordMissing; ServerError; DeviceError.
     """
     source = model if isinstance(model, Source) else Source(model, inputs)
-    with options.Words(threads=threads, **how) as words, \
+    with options.Words(threads=threads, **how) as words, source.spoken_of(), \
             tempfile.TemporaryDirectory(prefix="hone-") as folder:
         package = pathlib.Path(output) if output else pathlib.Path(folder, source.name + ".hone")
         told = programs.call("compile", source.path, "-o", str(package), *words)

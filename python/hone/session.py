@@ -128,7 +128,8 @@ class Session:
             if shown:
                 shown.close()
         try:
-            self._result = self._run.wait()
+            with self._source.spoken_of():
+                self._result = self._run.wait()
         except errors.Interrupted as error:
             self._result, self._interrupted, error.session = error.result, error, self
             raise
