@@ -5,7 +5,7 @@ and knows nothing of this tree: the tour, the command, the notebook.
     wheel_test.py --source DIR --build DIR [--results FILE.xml]
 
 Skipped, by name, where pip cannot fetch what makes a wheel, or NumPy; the notebook where it cannot
-fetch a kernel, the types where it cannot fetch mypy.
+fetch a kernel, the types where it cannot fetch mypy, the bare root where none can be made.
 """
 import argparse
 import pathlib
@@ -142,6 +142,14 @@ class WheelTest:
         # The bar is one output, that of the tuning's cell, written over until it has come some way.
         bars = [line for line in said.splitlines() if re.search("displayed=[1-9]", line)]
         assert len(bars) == 1 and "stream" in bars[0] and bars[0].endswith("displayed=1 [#"), said
+
+    def case_installs_in_a_bare_root(self):
+        """Another glibc and Python, and nothing of this machine."""
+        done = run(self.args.source / "scripts/bare_wheel.sh", self.wheel, "4")
+        if "bare_wheel: made a bare root" not in done.stdout:
+            raise Skipped(f"no bare root can be made here: {done.stdout.strip().splitlines()[-1]}")
+        assert done.returncode == 0 and "model: " in done.stdout, done.stdout
+        assert "bare_wheel: installed and toured" in done.stdout, done.stdout
 
     def case_types_are_checked(self):
         """As an editor or mypy sees the installed module."""
