@@ -7,6 +7,7 @@
 #include "fmt/format.h"
 
 #include "base/core/check.h"
+#include "client/progress_json.h"
 #include "client/terminal_text.h"
 
 namespace hone::client {
@@ -85,16 +86,17 @@ std::vector<TaskRow> ServerProgress::Rows() const {
   return rows;
 }
 
+double ServerProgress::Seconds(const WallClock& clock) const {
+  if (info_.created_ms == 0) return 0;
+  return 1e-3 * static_cast<double>(clock.UnixNs() / 1'000'000 - info_.created_ms);
+}
+
 TuneState ServerProgress::State(const WallClock& clock) const {
-  const double seconds =
-      info_.created_ms == 0
-          ? 0
-          : 1e-3 * static_cast<double>(clock.UnixNs() / 1'000'000 - info_.created_ms);
+  const double seconds = Seconds(clock);
   TuneState state{.parts = {}, .failures = failures_};
-  const int64_t answered = std::max(answered_, info_.attempts);
   state.parts.push_back(budget_ && !ended_
-                            ? ProgressText(*budget_, {seconds, answered}, clock)
-                            : fmt::format("{}  {} candidates", Duration(seconds), answered));
+                            ? ProgressText(*budget_, {seconds, Candidates()}, clock)
+                            : fmt::format("{}  {} candidates", Duration(seconds), Candidates()));
   state.parts.push_back(TotalNs(true) == 0 && catching_up() ? "reading what was measured before"
                                                             : Kernels());
   if (ended_) return state;
@@ -106,17 +108,30 @@ TuneState ServerProgress::State(const WallClock& clock) const {
   return state;
 }
 
+std::string ServerProgress::Json(const WallClock& clock) const {
+  ProgressFacts facts{
+      .text = State(clock).Line(), .seconds = Seconds(clock), .candidates = Candidates()};
+  if (budget_ && budget_->seconds > 0) facts.budget_seconds = budget_->seconds;
+  return ProgressJson(facts);
+}
+
 void ServerProgressView::Show(const ServerProgress& progress) {
-  constexpr int64_t kTerminalPauseNs = 500'000'000, kLinePauseNs = 10'000'000'000;
+  constexpr int64_t kTerminalPauseNs = 500'000'000, kJsonPauseNs = 1'000'000'000,
+                    kLinePauseNs = 10'000'000'000;
   const bool terminal = context_.environment.error_is_terminal;
+  const bool json = !terminal && context_.json();
   const int64_t now_ns = context_.environment.clock->NowNs();
   if (!begun_ns_) begun_ns_ = now_ns;
   // A plain line stands for long, so it waits for what was measured before, which comes at once.
-  if (!terminal && progress.catching_up() && now_ns - *begun_ns_ < kLinePauseNs) return;
-  if (now_ns - shown_ns_ < (terminal ? kTerminalPauseNs : kLinePauseNs)) return;
+  const bool stands = !terminal && !json;
+  if (stands && progress.catching_up() && now_ns - *begun_ns_ < kLinePauseNs) return;
+  const int64_t pause_ns = terminal ? kTerminalPauseNs : json ? kJsonPauseNs : kLinePauseNs;
+  if (now_ns - shown_ns_ < pause_ns) return;
   shown_ns_ = now_ns;
   const TuneState state = progress.State(SystemWallClock());
-  if (terminal) {
+  if (json) {
+    context_.err << progress.Json(SystemWallClock()) << "\n";
+  } else if (terminal) {
     const ScreenSize screen = ErrorScreen();
     context_.err << table_.Frame(LiveTable(progress.Rows(), state, screen), screen);
   } else {

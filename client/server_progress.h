@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -47,9 +48,13 @@ class ServerProgress {
   std::vector<TaskRow> Rows() const;
   /// Seconds are those since honed accepted the session, by its clock and this one.
   TuneState State(const WallClock& clock) const;
+  /// The same as a line for a program that reads --json.
+  std::string Json(const WallClock& clock) const;
 
  private:
   std::string Kernels() const;
+  double Seconds(const WallClock& clock) const;
+  int64_t Candidates() const { return std::max(answered_, info_.attempts); }
 
   std::vector<Task> tasks_;
   std::optional<TuneBudget> budget_;
@@ -63,8 +68,7 @@ class ServerProgress {
   std::map<measure::Outcome, int64_t> failures_;
 };
 
-/// Shows it as `hone tune` without a server does: a live table on a terminal, a plain line now and
-/// then elsewhere. One thread.
+/// Shows it as `hone tune` without a server does (TuneProgress). One thread.
 class ServerProgressView {
  public:
   explicit ServerProgressView(CommandContext& context) : context_(context) {}

@@ -90,6 +90,12 @@ std::string BranchesText(const std::optional<FarmJudgement>& branches) {
                             : "branches: not compared: " + branches->skipped) +
          "\n";
 }
+/// The sentence about the whole model, as people and programs read it.
+std::string ModelText(const FarmJudgement& judgement) {
+  return judgement.verdict ? VerdictLine(*judgement.verdict)
+                           : "model: no verdict, " + judgement.skipped;
+}
+
 ordered_json BranchesJson(const std::optional<FarmJudgement>& branches) {
   if (!branches) return nullptr;
   if (branches->verdict) return WayJson(*branches->verdict);
@@ -155,10 +161,7 @@ void ServerTuning::Print(const ServerProgress& progress, const proto::SessionSpe
                          const FarmJudgements& judgements) {
   const proto::SessionInfo& info = progress.info();
   const FarmJudgement& judgement = judgements.schedules;
-  context_.out << (judgement.verdict ? VerdictLine(*judgement.verdict)
-                                     : "model: no verdict, " + judgement.skipped)
-               << "\n"
-               << BranchesText(judgements.branches);
+  context_.out << ModelText(judgement) << "\n" << BranchesText(judgements.branches);
   for (const ServerProgress::Task& task : progress.tasks()) {
     if (!judgement.verdict) break;
     const std::vector<Hash128>& put_back = judgement.verdict->put_back;
@@ -205,6 +208,7 @@ absl::Status ServerTuning::Report(const ServerProgress& progress, const proto::S
     if (judgement.verdict) model = VerdictJson(*judgement.verdict);
     model["skipped"] = judgement.verdict ? ordered_json() : ordered_json(judgement.skipped);
     model["branches"] = BranchesJson(judgements.branches);
+    model["text"] = ModelText(judgement);
     const ordered_json object = {{"model", std::move(model)},
                                  {"server", context_.arguments.Text("server")},
                                  {"session", id},

@@ -11,6 +11,7 @@
 #include "nlohmann/json.hpp"
 
 #include "client/json_text.h"
+#include "client/progress_json.h"
 #include "client/task_table.h"
 #include "client/verdict_text.h"
 #include "search/illegal_sketch.h"
@@ -178,18 +179,16 @@ ordered_json ModelJson(const TuneView& view) {
   return object;
 }
 
-/// A line of progress for a program that reads --json.
-std::string ProgressJson(const TuneView& view) {
-  ordered_json object = {
-      {"text", StateOf(view).Line()}, {"seconds", view.session.ElapsedSeconds()},
-      {"budget_seconds", nullptr},    {"candidates", view.session.tuner().answered()},
-      {"default_us", nullptr},        {"predicted_us", nullptr}};
-  if (view.budget.seconds > 0) object["budget_seconds"] = view.budget.seconds;
+ProgressFacts FactsOf(const TuneView& view) {
+  ProgressFacts facts{.text = StateOf(view).Line(),
+                      .seconds = view.session.ElapsedSeconds(),
+                      .candidates = view.session.tuner().answered()};
+  if (view.budget.seconds > 0) facts.budget_seconds = view.budget.seconds;
   if (view.model.verdict.default_ns > 0) {
-    object["default_us"] = view.model.verdict.default_ns * 1e-3;
-    object["predicted_us"] = PredictedNs(view) * 1e-3;
+    facts.default_us = view.model.verdict.default_ns * 1e-3;
+    facts.predicted_us = PredictedNs(view) * 1e-3;
   }
-  return JsonText(ordered_json({{"progress", std::move(object)}}));
+  return facts;
 }
 
 }  // namespace
@@ -214,7 +213,7 @@ void TuneProgress::Show(const TuneView& view) {
     context_.err << table_.Frame(
         LiveTable(RowsOf(view, TellsSpace(screen.LineCells())), StateOf(view), screen), screen);
   } else {
-    context_.err << (json ? ProgressJson(view) : StateOf(view).Line()) << "\n";
+    context_.err << (json ? ProgressJson(FactsOf(view)) : StateOf(view).Line()) << "\n";
   }
   context_.err << std::flush;
   // The program that read our progress has ended or was killed; the log has what was measured.

@@ -41,9 +41,8 @@ struct TuneView {
 double PredictedNs(const TuneView& view);
 
 /// The live table on a terminal; elsewhere a plain line now and then, or with --json every second
-/// an object {"progress": {"text", "seconds", "budget_seconds", "candidates", "default_us",
-/// "predicted_us"}} on a line; what is not known is null. When nobody reads these any more, as
-/// after kill -9 of the program that did, the tuning ends as by SIGTERM. One thread.
+/// its ProgressJson. When nobody reads these any more, as after kill -9 of the program that did,
+/// the tuning ends as by SIGTERM. One thread.
 class TuneProgress {
  public:
   explicit TuneProgress(CommandContext& context) : context_(context) {}

@@ -22,7 +22,7 @@ test_packages=(
   libonnx-testdata                # the operator cases of tests/conformance
   chromium                        # 300 MB: tests/web looks at the farm's page with it
   dpkg-dev file                   # tests/packaging makes the Debian packages
-  patchelf                        # tests/python makes the wheel
+  patchelf debootstrap            # tests/python makes the wheel, and installs it in a bare root
   zsh fish                        # read the completion that we make for them
   prometheus                      # promtool checks the alerts
 )

@@ -1,6 +1,11 @@
 """What can go wrong: one class for each exit code of `hone` (docs/TROUBLESHOOTING.md)."""
 from __future__ import annotations
 
+import typing
+
+if typing.TYPE_CHECKING:
+    from .session import Session
+
 
 class HoneError(Exception):
     """A failure. `str(error)` is the command line's message: what, where, why, what to do.
@@ -11,7 +16,7 @@ class HoneError(Exception):
 
     exit_code = 1
 
-    def __init__(self, message: str, result: dict | None = None):
+    def __init__(self, message: str, result: dict[str, typing.Any] | None = None):
         super().__init__(message)
         self.result = result or {}
 
@@ -51,9 +56,11 @@ class ServerError(HoneError):
 
 
 class Interrupted(HoneError, KeyboardInterrupt):
-    """Ctrl-C, or a cancelled session; the message says whether a usable result exists."""
+    """Ctrl-C, or a cancelled session; the message says whether a usable result exists. `session` is
+    the hone.Session of a tuning, with the verdict, kernels and report of what was measured."""
 
     exit_code = 7
+    session: Session | None = None
 
 
 class DeviceError(HoneError):

@@ -4,8 +4,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from . import model, options, programs, session
-from .source import Source
+from . import log, model, options, programs, session
 from .table import Table
 
 
@@ -15,19 +14,36 @@ class Farm:
     def __init__(self, address: dict[str, Any]):
         self._address = address
 
-    def tune(self, network: Any, inputs: Any = None, **how: Any) -> session.Session:
-        """hone.tune on the farm's devices."""
-        return session.tune(network, inputs, **self._address, **how)
+    def tune(self, network: Any, inputs: Any = None, *, seconds: float | None = None,
+             trials: int | None = None, wait: bool = True, bar: bool | None = None,
+             threads: int | None = None, precision: str | None = None, dims: options.Dims = None,
+             **how: options.Unpack[options.FarmTuneHow]) -> session.Session:
+        """hone.tune on the farm's devices. judge=True: a device compares the whole model too, which
+        gives the verdict; without it a farm compares kernels only. Also: project, priority."""
+        return session.tune(network, inputs, seconds=seconds, trials=trials, wait=wait, bar=bar,
+                            threads=threads, precision=precision, dims=dims, **self._address, **how)
 
-    def compile(self, network: Any, inputs: Any = None, **how: Any) -> model.Model:
+    def compile(self, network: Any, inputs: Any = None, *, output: options.Path | None = None,
+                threads: int | None = None, precision: str | None = None, dims: options.Dims = None,
+                **how: options.Unpack[options.FarmCompileHow]) -> model.Model:
         """hone.compile with the farm's records."""
-        return model.compile(network, inputs, **self._address, **how)
+        return model.compile(network, inputs, output=output, threads=threads, precision=precision,
+                             dims=dims, **self._address, **how)
 
-    def query(self, network: Any, **how: Any) -> Table:
+    def query(self, network: Any, inputs: Any = None, *, threads: int | None = None,
+              precision: str | None = None, dims: options.Dims = None,
+              **how: options.Unpack[options.ModelHow]) -> Table:
         """Log.query of the farm's log."""
-        source = Source(network)
-        with options.Words(**self._address, **how) as words:
-            return Table(programs.call("query", source.path, *words)["kernels"])
+        return log.query(network, inputs, threads=threads, precision=precision, dims=dims,
+                         **self._address, **how)
+
+    def stats(self) -> dict[str, Any]:
+        """Log.stats of the farm's log."""
+        return programs.call("db", "stats", *options.words(**self._address))
+
+    def best(self, workload: str = "") -> Table:
+        """Log.best of the farm's log, which is copied into a file for temporary ones first."""
+        return log.best(workload, *options.words(**self._address))
 
     def sessions(self) -> Table:
         """The tuning sessions of the farm."""

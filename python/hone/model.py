@@ -278,25 +278,29 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None,
     return Model(path, threads=threads, copy_constants=copy_constants)
 
 
-def compile(model: Any, inputs: Any = None, *, output: str | os.PathLike[str] | None = None,
-            threads: int | None = None, **how: Any) -> Model:
+def compile(model: Any, inputs: Any = None, *, output: options.Path | None = None,
+            threads: int | None = None, log: options.LogPath = None, precision: str | None = None,
+            dims: options.Dims = None, server: str | None = None,
+            **how: options.Unpack[options.CompileHow]) -> Model:
     """Compiles a model for this machine (or `target`) with the best schedules of the log.
 
     model: path of an .onnx file, an onnx.ModelProto, or a torch.nn.Module (then `inputs` are its
     example inputs, a tensor or a tuple). output: where to keep the package; else `Model.save` can.
-    threads: that runs take. how: dims={"batch": 4}, shapes={"x": (1, 3, 224, 224)},
-    bind={"x": array}, cut, target, log (path, "FILE@sha256:DIGEST", or False for none), accuracy,
-    precision, require, server, tls, insecure_loopback (docs/reference/commands.md#hone-compile).
+    threads: that runs take. log: path, "FILE@sha256:DIGEST", or False for none. precision: "f32",
+    "bf16" or "f16". dims: {"batch": 4}. server: the farm whose records are used. how:
+    shapes={"x": (1, 3, 224, 224)}, bind={"x": array}, cut, target, accuracy, batch, cascades,
+    require, device_class, cache_mb, tls, insecure_loopback (docs/reference/commands.md#hone-compile).
     Errors: BadInput names operator and node; LogError; RecordMissing; ServerError; DeviceError.
     """
     source = model if isinstance(model, Source) else Source(model, inputs)
-    with options.Words(threads=threads, **how) as words, \
+    given = {"log": log, "precision": precision, "dims": dims, "server": server, **how}
+    with options.Words(threads=threads, **given) as words, source.spoken_of(), \
             tempfile.TemporaryDirectory(prefix="hone-") as folder:
         package = pathlib.Path(output) if output else pathlib.Path(folder, source.name + ".hone")
         told = programs.call("compile", source.path, "-o", str(package), *words)
         compiled = Model(package, threads=threads)
     compiled._source = source
-    compiled._how = options.words(**{key: how[key] for key in how
-                                     if key in ("dims", "shapes", "cut", "accuracy", "precision")})
+    compiled._how = options.words(**{key: value for key, value in given.items() if key in
+                                     ("dims", "shapes", "cut", "accuracy", "precision")})
     compiled.kernels = Table(told["kernels"])
     return compiled

@@ -3,12 +3,100 @@ from __future__ import annotations
 
 import os
 import pathlib
+import sys
 import tempfile
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
 
 import numpy as np
 
 from . import errors
+
+if sys.version_info >= (3, 11):
+    from typing import Unpack as Unpack  # for the others too
+elif TYPE_CHECKING:
+    from typing_extensions import Unpack as Unpack
+
+Path = Union[str, "os.PathLike[str]"]
+LogPath = Union[Path, Literal[False], None]  # also "FILE@sha256:DIGEST"; False: none
+Dims = Union[Mapping[str, int], None]  # of the names that a model leaves open
+
+
+class ModelHow(TypedDict, total=False):
+    """How a model is read, and for what its kernels are made."""
+
+    shapes: Mapping[str, Sequence[int]] | None  # by the names of inputs
+    bind: Mapping[str, Any] | None  # inputs that become constants: arrays, or paths of .npy files
+    cut: str | Sequence[str] | None  # names of values that become the outputs
+    target: str | None  # "cpu:avx2", ...
+    accuracy: str | None  # "strict", "default" or "fast"
+    batch: str | None  # "auto", "together" or "each"
+    cascades: str | None  # "auto", "off", "on" or "all"
+    device_class: str | None
+    cache_mb: int | None
+
+
+class AccessHow(TypedDict, total=False):
+    """How a server is asked."""
+
+    tls: Path | None  # folder with your ca.pem, cert.pem and key.pem
+    insecure_loopback: bool
+
+
+class FarmTuneHow(ModelHow, total=False):
+    """How a farm tunes."""
+
+    seed: int | None
+    judge: bool  # a device of the farm compares the whole model, default against tuned
+    project: str | None
+    priority: int | None  # -100 to 100
+
+
+class TuneHow(FarmTuneHow, AccessHow, total=False):
+    """How hone.tune tunes."""
+
+
+class FarmCompileHow(ModelHow, total=False):
+    """How a model is compiled with a farm's records."""
+
+    require: str | None  # "exact", ...: RecordMissing where a kernel has no such record
+
+
+class CompileHow(FarmCompileHow, AccessHow, total=False):
+    """How hone.compile compiles."""
+
+
+class AgainHow(CompileHow, total=False):
+    """What Session.compile may change."""
+
+    output: Path | None
+    threads: int | None
+    log: LogPath
+    precision: str | None
+    dims: Dims
+    server: str | None
+
+
+class RewriteHow(TypedDict, total=False):
+    """How hone.prune and hone.quantize look for layers, and read a model."""
+
+    target_sqnr: float | None  # dB
+    max_drop: float | None  # points
+    seconds: float | None
+    dims: Dims
+    shapes: Mapping[str, Sequence[int]] | None
+    bind: Mapping[str, Any] | None
+    target: str | None
+    threads: int | None
+    log: LogPath
+
+
+class QuantizeHow(RewriteHow, total=False):
+    """How hone.quantize learns ranges."""
+
+    method: str | None
+    percentile: float | None
+    group: int | None
 
 
 def count(name: str, value: Any) -> int | None:
@@ -65,8 +153,8 @@ def _one(name: str, value: Any) -> list[str]:
 
 _KNOWN = {"dims", "shapes", "cut", "log", "threads", "target", "accuracy", "precision", "require",
           "server", "tls", "insecure_loopback", "device_class", "cache_mb", "seconds", "trials",
-          "seed", "project", "priority", "method", "percentile", "group", "target_sqnr",
-          "max_drop"}
+          "seed", "judge", "project", "priority", "batch", "cascades", "method", "percentile", "group",
+          "target_sqnr", "max_drop"}
 
 
 def words(**arguments: Any) -> list[str]:

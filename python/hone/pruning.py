@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from . import errors
+from . import errors, options
 from .rewrite import Rewritten, rewrite
 
 
@@ -32,7 +32,8 @@ class Pruned(Rewritten):
 
 def prune(model: Any, sparsity: float | None = None, data: Any = None, *,
           structure: str = "none", output: str | os.PathLike[str] | None = None, keep: Any = (),
-          labels: Any = None, report: str | os.PathLike[str] | None = None, **how: Any) -> Pruned:
+          labels: Any = None, report: str | os.PathLike[str] | None = None,
+          **how: options.Unpack[options.RewriteHow]) -> Pruned:
     """Writes the model with its least salient weights zero as ONNX and says what that costs.
 
     model: path of an .onnx file or an onnx.ModelProto. sparsity: the share of each layer's weights

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from . import options
 from .rewrite import Rewritten, rewrite
 
 
@@ -27,7 +28,8 @@ class Quantised(Rewritten):
 
 def quantize(model: Any, data: Any = None, *, output: str | os.PathLike[str] | None = None,
              scheme: str = "int8", keep: Any = (), labels: Any = None,
-             report: str | os.PathLike[str] | None = None, **how: Any) -> Quantised:
+             report: str | os.PathLike[str] | None = None,
+             **how: options.Unpack[options.QuantizeHow]) -> Quantised:
     """Writes the model with narrow numbers as ONNX and says what that costs.
 
     model: path of an .onnx file or an onnx.ModelProto. data: to learn ranges from (int8 needs it):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import errors, options, programs
-from .source import Source
+from .source import Source, is_module
 from .table import Table
 
 
@@ -54,6 +54,10 @@ def _archive(data: Any, path: pathlib.Path) -> list[str]:
 def rewrite(command: str, model: Any, words: list[str], *, data: Any, output: Any, keep: Any,
             labels: Any, report: Any, **how: Any) -> dict[str, Any]:
     """What the command says, called with `words` and what the arguments stand for."""
+    if is_module(model):
+        raise errors.BadInput(
+            f"hone.{command} reads ONNX, and {type(model).__name__} is a torch module: export it first "
+            "(torch.onnx.export(module, (x,), 'model.onnx', dynamo=True)) and give that path")
     source = model if isinstance(model, Source) else Source(model)
     if output is None and not isinstance(model, (str, os.PathLike)):
         raise errors.UsageError("a model that is no file needs output=: where to write")

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import shlex
 import sys
 import tempfile
 import threading
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from . import files, options, programs
+from . import errors, files, options, programs
 from .model import Model
 from .model import compile as compile_model
 from .source import Source
@@ -76,6 +77,8 @@ class Session:
         self._changed = threading.Condition()
         self._progress: list[Progress] = []
         self._result: dict[str, Any] | None = None
+        self._interrupted: errors.Interrupted | None = None
+        self._cancelled = False
         self._words = words
         self._run = programs.Run("tune", source.path, *words.__enter__(), on_line=self._hear)
 
@@ -110,7 +113,8 @@ class Session:
         """Waits until it ends; with `bar` (default: on terminals and in notebooks) shows progress.
 
         Ctrl-C ends the tuning with what was measured and raises Interrupted, whose message says
-        whether a usable result exists. Failures raise the class of their exit code.
+        whether a usable result exists; what was measured by then is this session's result. Failures
+        raise the class of their exit code.
         """
         if self._result is not None:
             return self
@@ -125,31 +129,41 @@ class Session:
             if shown:
                 shown.close()
         try:
-            self._result = self._run.wait()
+            with self._source.spoken_of():
+                self._result = self._run.wait()
+        except errors.Interrupted as error:
+            self._result, self._interrupted, error.session = error.result, error, self
+            raise
         finally:
             self._words.__exit__()
         return self
 
     def cancel(self) -> None:
-        """Ends it with what was measured."""
+        """Ends it with what was measured, which is then its result."""
+        self._cancelled = True
         self._run.interrupt()
 
     @property
     def result(self) -> dict[str, Any]:
         """What `hone tune --json` printed, when it has ended (waits until then)."""
-        self.wait()
+        try:
+            self.wait()
+        except errors.Interrupted:
+            if not self._cancelled:
+                raise
         assert self._result is not None
         return self._result
 
     @property
     def verdict(self) -> Verdict | None:
-        """Default against tuned model (waits until the end); None where none is made, as on a farm."""
+        """Default against tuned model (waits until the end). None where a session ended before models
+        were compared; a farm compares them with judge=True, and else says that it does not."""
         model = self.result.get("model")
-        if not isinstance(model, dict):
+        if not isinstance(model, dict) or not model.get("text"):
             return None
         return Verdict(model["text"].strip(), model["verdict"],
-                       *(model[key] for key in ("default_us", "tuned_us", "ratio", "ratio_low",
-                                                "ratio_high")))
+                       *(model.get(key) for key in ("default_us", "tuned_us", "ratio", "ratio_low",
+                                                    "ratio_high")))
 
     @property
     def tasks(self) -> Table:
@@ -162,15 +176,25 @@ class Session:
         return self.result.get("log")
 
     def report(self) -> Report:
-        """The page about this session: every trial, what won and why."""
+        """The page about this session: every trial, what won and why. UsageError: on a farm, whose own
+        page shows it; Interrupted: it was, before it measured."""
         result = self.result
+        if "session" not in result and self._interrupted is not None:
+            raise self._interrupted
+        if "log" not in result:
+            server = shlex.join(options.words(**{key: self._how.get(key) for key in
+                                                 ("server", "tls", "insecure_loopback")}))
+            raise errors.UsageError(
+                "a farm's session is shown by the farm's own page (honed --page-listen), and its kernels by "
+                "session.tasks; for a page of every trial, with kernels by their hashes, type: hone db "
+                f"snapshot {server} -o farm.db && hone report --db farm.db --session {result['session']}")
         with tempfile.TemporaryDirectory(prefix="hone-") as folder:
             path = pathlib.Path(folder, "report.html")
             programs.call("report", "--db", result["log"], "--session", result["session"],
                           "-o", str(path))
             return Report(path.read_text(encoding="utf-8"))
 
-    def compile(self, **more: Any) -> Model:
+    def compile(self, **more: options.Unpack[options.AgainHow]) -> Model:
         """hone.compile of this model, with the options and the log of this tuning."""
         how = {**self._how, **more}
         if self.log is not None:
@@ -233,22 +257,29 @@ def _notebook() -> Any:
 
 
 def tune(model: Any, inputs: Any = None, *, seconds: float | None = None,
-         trials: int | None = None, wait: bool = True, bar: bool | None = None, **how: Any) -> Session:
+         trials: int | None = None, wait: bool = True, bar: bool | None = None,
+         threads: int | None = None, log: options.Path | None = None, precision: str | None = None,
+         dims: options.Dims = None, server: str | None = None,
+         **how: options.Unpack[options.TuneHow]) -> Session:
     """Searches for faster schedules of a model's kernels, into the log.
 
     model: path of an .onnx file, an onnx.ModelProto, or a torch.nn.Module (then `inputs` are its
     example inputs). inputs: {name: array} with which default and tuned model are compared, else
     drawn. seconds, trials: the budget; ten minutes where neither is given. wait=False returns at
-    once: iterate over the session, or wait() for it. bar: see Session.wait. how: threads, log,
-    dims, shapes, bind, cut, target, accuracy, precision, seed, server, tls, insecure_loopback
-    (docs/reference/commands.md#hone-tune). Errors: BadInput names operator and node; LogError: the
-    log is busy; DeviceError; ServerError; Interrupted: Ctrl-C, and what was measured is kept.
+    once: iterate over the session, or wait() for it. bar: see Session.wait. threads, log, precision,
+    dims, server: see hone.compile; threads are those that the model is to run on. how: shapes, bind,
+    cut, target, accuracy, batch, cascades, seed, device_class, cache_mb, and on a farm tls,
+    insecure_loopback, judge, project, priority (docs/reference/commands.md#hone-tune).
+    Errors: BadInput names operator and node; LogError: the log is busy; DeviceError; ServerError;
+    Interrupted: Ctrl-C, and what was measured is kept, in the log and in the error's `session`.
     """
     source = Source(model, inputs)
     kept = inputs if isinstance(inputs, dict) else None
-    words = options.Words(inputs=kept, seconds=seconds, trials=trials, **how)
-    carried = {key: how[key] for key in how
-               if key in ("dims", "shapes", "bind", "cut", "target", "threads", "accuracy",
-                          "precision", "server", "tls", "insecure_loopback")}
+    given = {"threads": threads, "log": log, "precision": precision, "dims": dims, "server": server,
+             **how}
+    words = options.Words(inputs=kept, seconds=seconds, trials=trials, **given)
+    carried = {key: value for key, value in given.items() if key in (
+        "dims", "shapes", "bind", "cut", "target", "threads", "accuracy", "precision", "batch",
+        "cascades", "device_class", "server", "tls", "insecure_loopback")}
     session = Session(source, words, carried)
     return session.wait(bar) if wait else session

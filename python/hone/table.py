@@ -7,7 +7,7 @@ from typing import Any
 from . import errors
 
 
-class Table(list):  # list[dict[str, Any]]
+class Table(list[dict[str, Any]]):
     """A list of dicts, one for each row; printed as a table, and so shown in notebooks."""
 
     def __getitem__(self, at: Any) -> Any:

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 
 #include "client/arguments.h"
+#include "client/option_table.h"
 #include "tests/client/server_stub.h"
 
 namespace hone::client {
@@ -45,10 +46,10 @@ class RunningClock final : public MonotonicClock {
   mutable std::atomic<int> looks{0};
 };
 
-TEST(LiveWatch, ItsTableIsRedrawnAndSaysWhyItWaitsAlsoWhenNothingHappens) {
+/// What standard error gets until it has been told the session's row, and three looks more.
+std::string Watched(const Arguments& arguments, bool terminal) {
   const RunningClock clock;
-  const Environment environment{.clock = &clock, .error_is_terminal = true};
-  const Arguments arguments;
+  const Environment environment{.clock = &clock, .error_is_terminal = terminal};
   std::ostringstream out, err;
   CommandContext context{arguments, environment, out, err};
   QuietServer server;
@@ -64,7 +65,23 @@ TEST(LiveWatch, ItsTableIsRedrawnAndSaysWhyItWaitsAlsoWhenNothingHappens) {
       },
       kNsPerMs);
   EXPECT_EQ(watched.code(), absl::StatusCode::kCancelled);
-  EXPECT_THAT(err.str(), HasSubstr("waiting for a device that can run it"));
+  return err.str();
+}
+
+TEST(LiveWatch, ItsTableIsRedrawnAndSaysWhyItWaitsAlsoWhenNothingHappens) {
+  EXPECT_THAT(Watched({}, true), HasSubstr("waiting for a device that can run it"));
+}
+
+TEST(LiveWatch, AProgramThatReadsJsonGetsALineEverySecond) {
+  Arguments arguments(*FindCommand("tune"));
+  arguments.Set("json", {"true"});
+  std::istringstream lines(Watched(arguments, false));
+  int told = 0;
+  for (std::string line; std::getline(lines, line); ++told) {
+    EXPECT_EQ(line.find(R"({"progress":{"text":)"), 0U) << line;
+    EXPECT_THAT(line, HasSubstr(R"("candidates":0)"));
+  }
+  EXPECT_GE(told, 3);  // looks, each a second after the one before
 }
 
 }  // namespace

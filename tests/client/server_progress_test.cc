@@ -135,6 +135,16 @@ TEST_F(ServerProgressTest, ItSaysWhyItWaitsUntilItEnds) {
   EXPECT_THAT(progress_.State(clock_).Line(), Not(HasSubstr(row.reason)));
 }
 
+TEST_F(ServerProgressTest, ItsJsonSaysWhatIsKnownInNumbers) {
+  Measure(0, 0, "default", measure::Outcome::kOk, 200'000);
+  clock_.AdvanceNs(12'000 * kNsPerMs);
+  EXPECT_EQ(progress_.Json(clock_), R"({"progress":{"text":")" + progress_.State(clock_).Line() +
+                                        R"(","seconds":12.0,"budget_seconds":60.0,"candidates":1,)"
+                                        R"("default_us":null,"predicted_us":null}})");
+  const ServerProgress watched({});
+  EXPECT_THAT(watched.Json(clock_), HasSubstr(R"("seconds":0.0,"budget_seconds":null)"));
+}
+
 TEST_F(ServerProgressTest, AVerdictReplacesWhatWasScreened) {
   Measure(0, 0, "default", measure::Outcome::kOk, 200'000);
   progress_.Take({.kind = SessionEvent::Kind::kDecided,

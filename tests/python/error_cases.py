@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 from unittest import mock
 
@@ -162,6 +163,24 @@ class ErrorsTest(unittest.TestCase):
     def test_a_server_that_is_away(self):
         with self.assertRaisesRegex(hone.ServerError, "127.0.0.1:1'"):
             hone.connect("127.0.0.1:1", insecure_loopback=True)
+
+    def test_a_session_that_ended_before_it_measured(self):
+        said = '{"error":{"code":7,"message":"interrupted; nothing was measured"}}'
+        with FakeProgram(f"echo '{said}'\nexit 7\n"):
+            session = hone.tune("a.onnx", wait=False)
+            with self.assertRaises(hone.Interrupted):
+                session.wait()
+        self.assertEqual((session.verdict, session.tasks, session.log), (None, [], None))
+        with self.assertRaisesRegex(hone.Interrupted, "nothing was measured"):
+            session.report()
+
+    def test_a_table_goes_to_pandas(self):
+        pandas = types.ModuleType("pandas")
+        pandas.DataFrame = lambda rows: ("frame", type(rows), rows)
+        table = hone.Table([{"a": 1, "b": [2]}, {"a": 3}])
+        with mock.patch.dict(sys.modules, pandas=pandas):
+            self.assertEqual(table.to_pandas(), ("frame", list, [{"a": 1, "b": [2]}, {"a": 3}]))
+            self.assertEqual(table[1:].to_pandas()[2], [{"a": 3}])
 
     def test_extras_that_are_missing_are_named(self):
         with mock.patch.dict(sys.modules, pandas=None), \

@@ -1,4 +1,4 @@
-"""docs/PYTHON.md: its Python blocks, in order, as one program. Those of the section about torch.compile
+"""README.md's block of Python, and docs/PYTHON.md: its blocks, in order, as one program. Those of the section about torch.compile
 are a program of their own, which torch_cases.py runs."""
 import contextlib
 import io
@@ -8,12 +8,23 @@ import unittest
 
 import guide_page
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/PYTHON.md"
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+PAGE, README = SOURCE / "docs/PYTHON.md", SOURCE / "README.md"
+
+
+def shortened(page):
+    return re.sub(r"\bseconds=\d+", "seconds=2", page.read_text(encoding="utf-8"))
+
+
+def run(block, page, names):
+    code = compile("\n" * block.line + "\n".join(block.lines), str(page), "exec")
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(code, names)  # pylint: disable=exec-used
 
 
 def run_blocks(torch):
     """How many blocks of the page ran."""
-    text = re.sub(r"\bseconds=\d+", "seconds=2", PAGE.read_text(encoding="utf-8"))
+    text = shortened(PAGE)
     ran, names = 0, {"__name__": "guide"}
     heads = [number for number, line in guide_page.prose(text) if line.startswith("## ")]
     lines = text.split("\n")
@@ -21,9 +32,7 @@ def run_blocks(torch):
         head = lines[max((n for n in heads if n < block.line), default=1) - 1]
         if block.language != "python" or block.skip or ("torch" in head) != torch:
             continue
-        code = compile("\n" * block.line + "\n".join(block.lines), str(PAGE), "exec")
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(code, names)  # pylint: disable=exec-used
+        run(block, PAGE, names)
         ran += 1
     return ran
 
@@ -31,3 +40,9 @@ def run_blocks(torch):
 class GuideTest(unittest.TestCase):
     def test_the_blocks_of_the_page_run(self):
         self.assertGreater(run_blocks(torch=False), 5)
+
+    def test_the_second_block_of_the_readme_is_python_and_runs(self):
+        block, names = guide_page.blocks(shortened(README), README.name)[1], {"__name__": "guide"}
+        self.assertEqual((block.language, block.skip), ("python", ""))
+        run(block, README, names)
+        self.assertEqual(names["y"].shape, (1, 10))

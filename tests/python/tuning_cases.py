@@ -1,9 +1,14 @@
 """Tunings: followed, interrupted, left behind; what they leave in the log."""
+import fcntl
 import os
 import pathlib
+import pty
+import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 import unittest
 
@@ -95,15 +100,54 @@ class TuningTest(unittest.TestCase):
                   "try:\n"
                   f"    hone.tune({self.network!r}, seconds=600, log='ctrl_c.db')\n"
                   "except KeyboardInterrupt as error:\n"
-                  "    print(type(error).__name__, error, error.result['reason'])\n")
+                  "    print(type(error).__name__, error, error.result['reason'])\n"
+                  "    session = error.session\n"
+                  "    assert session.wait() is session and session.over\n"
+                  "    assert session.log.endswith('ctrl_c.db') and len(session.tasks) > 10\n"
+                  "    assert 'squeezenet' in session.report().page\n"
+                  "    assert session.verdict is None or session.verdict.word is None\n"
+                  "    assert len(session.compile().kernels) > 10\n"
+                  "    print('kept')\n")
         process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
         self.wait_for_records("ctrl_c.db")
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=30)[0]
+        said = process.communicate(timeout=90)[0]
         self.assertEqual(process.returncode, 0)
-        self.assertRegex(said, "Interrupted interrupted; a usable result exists.*interrupted")
+        self.assertRegex(said, "Interrupted interrupted; a usable result exists.*interrupted\nkept")
         self.assertEqual(running("ctrl_c.db"), [])
         self.assertGreater(hone.Log("ctrl_c.db").stats()["records"], 0)
+
+    def test_a_cancelled_session_tells_what_it_measured(self):
+        session = hone.tune(self.network, seconds=600, log="cancelled.db", wait=False)
+        self.wait_for_records("cancelled.db")
+        session.cancel()
+        self.assertGreater(len(session.tasks), 10)
+        self.assertEqual(session.result["reason"], "interrupted")
+        self.assertIn("squeezenet", session.report().page)
+        self.assertIn("<table>", session._repr_html_())
+
+    def test_a_terminal_shows_a_bar_and_takes_it_away(self):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+        script = f"import hone; hone.tune({self.network!r}, seconds=4, log='bar.db')"
+        shown = b""
+        with subprocess.Popen([sys.executable, "-c", script], stderr=theirs) as program:
+            os.close(theirs)
+            try:
+                while part := os.read(ours, 4096):
+                    shown += part
+            except OSError:
+                pass  # the other side is closed
+            os.close(ours)
+        self.assertEqual(program.returncode, 0)
+        lines = shown.decode().split("\r\x1b[K")
+        bars = [re.match(r"\[(#*)(\.*)\] .*left", line) for line in lines]
+        filled = [len(bar[1]) for bar in bars if bar]
+        self.assertEqual({len(bar[1] + bar[2]) for bar in bars if bar}, {24}, lines)
+        self.assertEqual(filled, sorted(filled), lines)
+        self.assertGreater(filled[-1], filled[0], lines)
+        self.assertEqual((lines[0], lines[-1]), ("", ""))
+        self.assertLess(max(map(len, lines)), 60)
 
     def test_a_busy_log_and_an_exception_meanwhile(self):
         """While a tuning goes on another writer is refused, a reader is not, and an exception of who
@@ -117,8 +161,9 @@ class TuningTest(unittest.TestCase):
                 raise ZeroDivisionError
         self.assertFalse(session.over)
         session.cancel()
-        with self.assertRaises(hone.Interrupted):
+        with self.assertRaises(hone.Interrupted) as raised:
             session.wait()
+        self.assertIs(raised.exception.session, session)
         self.assertEqual(running("busy.db"), [])
 
     def test_a_tuning_ends_with_the_interpreter(self):

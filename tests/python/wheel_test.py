@@ -5,10 +5,11 @@ and knows nothing of this tree: the tour, the command, the notebook.
     wheel_test.py --source DIR --build DIR [--results FILE.xml]
 
 Skipped, by name, where pip cannot fetch what makes a wheel, or NumPy; the notebook where it cannot
-fetch a kernel.
+fetch a kernel, the types where it cannot fetch mypy, the bare root where none can be made.
 """
 import argparse
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,29 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "packaging"
 from units_test import Skipped, write_results  # pylint: disable=wrong-import-position
 
 PYTHON = "/usr/bin/python3"
+
+RIGHT = """import hone
+session = hone.tune("m.onnx", seconds=60, threads=2, log="t.db", precision="bf16", dims={"batch": 4}, batch="each")
+verdict: hone.Verdict | None = session.verdict
+kept: hone.Model = session.compile(threads=1, output="m.hone")
+hone.compile("m.onnx", log=False, shapes={"x": (1, 3)}, server="tuner", insecure_loopback=True)
+hone.connect("tuner").tune("m.onnx", judge=True, threads=2, project="vision")
+hone.Log().query("m.onnx", dims={"batch": 3}, target="cpu:avx2")
+hone.quantize("m.onnx", percentile=99.9, seconds=3)
+"""
+# Each line but the first is refused.
+WRONG = """import hone
+hone.tune("m.onnx", threads="2")
+hone.tune("m.onnx", log=3)
+hone.tune("m.onnx", server=1)
+hone.compile("m.onnx", dims=3)
+hone.compile("m.onnx", precison="bf16")
+hone.connect("tuner").tune("m.onnx", judge="yes")
+hone.connect("tuner").query("m.onnx", seconds=3)
+hone.Log().query("m.onnx", threads=[1])
+hone.tune("m.onnx", wait=False).compile(target=8)
+hone.prune("m.onnx", 0.5, method="mse")
+"""
 
 
 def run(*words, **options):
@@ -66,6 +90,10 @@ class WheelTest:
                      "libexec/hone/hone-runner", "lib/libhone_runtime.so.0"):
             assert inside + name in names, name
         assert "hone/py.typed" in names and "hone/model.py" in names, names
+        [metadata] = [name for name in names if name.endswith(".dist-info/METADATA")]
+        needs = zipfile.ZipFile(self.wheel).read(metadata).decode()
+        for extra, package in (("onnx", "onnx"), ("onnx", "onnxscript"), ("torch", "torch"), ("pandas", "pandas")):
+            assert f"Requires-Dist: {package}; extra == '{extra}'" in needs.replace('"', "'"), needs
         strangers = [name for name in names if "__pycache__" in name or name.endswith((".h", ".a"))]
         assert strangers == [inside + "libexec/hone/libhone_embedded.a"], strangers
         assert "-py3-none-manylinux_2_" in self.wheel.name, self.wheel.name
@@ -111,6 +139,32 @@ class WheelTest:
         said = self.user(self.python, pathlib.Path(__file__).parent / "run_notebook.py",
                          self.args.source / "examples/notebook.ipynb")
         assert said.count("text/html") == 3, said
+        # The bar is one output, that of the tuning's cell, written over until it has come some way.
+        bars = [line for line in said.splitlines() if re.search("displayed=[1-9]", line)]
+        assert len(bars) == 1 and "stream" in bars[0] and bars[0].endswith("displayed=1 [#"), said
+
+    def case_installs_in_a_bare_root(self):
+        """Another glibc and Python, and nothing of this machine."""
+        done = run(self.args.source / "scripts/bare_wheel.sh", self.wheel, "4")
+        if "bare_wheel: made a bare root" not in done.stdout:
+            raise Skipped(f"no bare root can be made here: {done.stdout.strip().splitlines()[-1]}")
+        assert done.returncode == 0 and "model: " in done.stdout, done.stdout
+        assert "bare_wheel: installed and toured" in done.stdout, done.stdout
+
+    def case_types_are_checked(self):
+        """As an editor or mypy sees the installed module."""
+        if self.pip("mypy").returncode != 0:
+            raise Skipped("pip cannot install mypy")
+        right, wrong = self.home / "right.py", self.home / "wrong.py"
+        right.write_text(RIGHT, encoding="utf-8")
+        wrong.write_text(WRONG, encoding="utf-8")
+        mypy = (self.python, "-m", "mypy", "--strict")
+        self.user(*mypy, right)
+        said = run(*mypy, wrong, cwd=self.home).stdout
+        found = {line.split(":")[1] for line in said.splitlines() if ": error: " in line}
+        assert found == {str(n) for n in range(2, WRONG.count("\n") + 1)}, said
+        # A name that editors complete.
+        assert 'did you mean "precision"?' in said, said
 
 
 def main():
