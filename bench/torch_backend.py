@@ -8,7 +8,7 @@ Needs torch (its CPU wheel), onnx, onnxscript and transformers, whose architectu
 weights here. Each subject is a process of its own with --threads threads that compiles the network
 and then waits; in each round each subject calls it for --seconds. Inductor runs with
 mode="max-autotune" and freezing, its caches empty; the subject hone finds an empty log, hone-tuned
-the log that HONE_TUNE=--tune filled before.
+the log that HONE_TUNE=--tune filled before: a new one, unless --log names one to go on with.
 
 A row: median of a call over all rounds in ms, ratios to Inductor with the range of the rounds'
 ratios, and the seconds of the first call. Exits with 1 where a threshold is missed: tuned at most
@@ -106,6 +106,7 @@ class Subject:
 
 def measure(args, name, log):
     with tempfile.TemporaryDirectory(prefix="hone-bench-") as folder:
+        log = log.resolve() if log else pathlib.Path(folder, "tuned.db")
         subprocess.run([sys.executable, __file__, name, "--subject", "hone", "--threads", str(args.threads),
                         "--log", str(log)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True,
                        env={**os.environ, "HONE_TUNE": str(args.tune)})
@@ -163,7 +164,7 @@ def main():
     parser.add_argument("--tune", type=float, default=60)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=1)
-    parser.add_argument("--log", type=pathlib.Path, default=pathlib.Path("torch_backend.db"))
+    parser.add_argument("--log", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("--subject", choices=SUBJECTS, help=argparse.SUPPRESS)
@@ -173,7 +174,7 @@ def main():
         return 0
     rows = []
     for name in args.networks or NETWORKS:
-        rows.append(measure(args, name, args.log.resolve()))
+        rows.append(measure(args, name, args.log))
         print(table(rows[-1:]).splitlines()[-1], flush=True)
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")

@@ -27,7 +27,8 @@ from units_test import write_results  # pylint: disable=wrong-import-position
 
 SUITES = {"python": ("model_cases", "error_cases", "tuning_cases", "quantise_cases", "prune_cases",
                      "farm_cases", "guide_cases"),
-           "torch": ("torch_cases", "torch_module_cases", "torch_backend_cases", "torch_corner_cases", "torch_process_cases",
+           "torch": ("torch_cases", "torch_module_cases", "torch_backend_cases", "torch_corner_cases",
+                     "torch_process_cases", "torch_export_cases",
                      "torch_network_cases", "torch_operator_cases")}
 
 

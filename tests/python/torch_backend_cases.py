@@ -175,6 +175,29 @@ class TorchBackendTest(Case):
                 self.assert_equal(compiled(base[:4], base[offset:offset + 4]),
                                   fn((other := torch.arange(8.))[:4], other[offset:offset + 4]))
                 self.assert_equal(base, other)
+        [told] = self.fallbacks()
+        self.assertRegex(told, "a call of the graph torch_backend_cases-.*shares memory")
+        self.assertIn("shares memory", self.rows()[0]["why"])
+
+    def test_a_call_that_fails_where_pytorch_has_a_result_is_told_once(self):
+        compiled, x = self.compiled(Small().eval()), torch.ones(2, 3, 9, 9)
+
+        class Failing:
+            def __init__(self, model):
+                self.model = model
+
+            def __call__(self, _):
+                raise hone.NoSpace("no space for 7 bytes")
+        with torch.no_grad():
+            want = compiled(x)
+            [graph] = [graph for graph in hone.pytorch.graph.graphs if graph.number > self.last]
+            variant = graph.rows()[0]
+            variant.package = Failing(variant.package.model)
+            for _ in range(2):
+                torch.testing.assert_close(compiled(x), want, rtol=1e-4, atol=1e-5)
+        [told] = self.fallbacks()
+        self.assertRegex(told, "a call of the graph .* runs as PyTorch runs it: NoSpace: no space for 7 bytes")
+        self.assertIn("no space for 7 bytes", self.rows()[0]["why"])
 
     def test_layouts_types_and_empty_tensors(self):
         def fn(x):

@@ -126,6 +126,33 @@ class TorchCornerTest(Case):
         self.check(lambda x: (x // 3, x % 3, torch.div(x, 3, rounding_mode="trunc"),
                               torch.div(x, 3, rounding_mode="floor")), whole)
 
+    def test_other_kinds_of_tensors_and_modes(self):
+        class Named(torch.Tensor):
+            pass
+        layer = torch.nn.Linear(4, 4).eval()
+
+        def fn(x):
+            return layer(x.to_dense() if x.is_sparse else x).relu() * 2
+        sparse = SOME.to_sparse()
+        with torch.inference_mode():
+            inference = SOME.clone()
+
+        def call(given, mode):
+            with mode():
+                return fn(given), torch.compile(fn, backend="hone", options={"log": False})(given)
+        for name, given, mode in (
+                ("autocast", SOME, lambda: torch.autocast("cpu", torch.bfloat16)),
+                ("inference mode", SOME, torch.inference_mode), ("a tensor of it", inference, torch.no_grad),
+                ("both", inference, torch.inference_mode), ("sparse", sparse, torch.no_grad),
+                ("a subclass", SOME.as_subclass(Named), torch.no_grad)):
+            with self.subTest(name):
+                torch._dynamo.reset()
+                for _ in range(2):
+                    want, got = call(given, mode)
+                    self.assertEqual((type(got), got.dtype, got.is_inference()),
+                                     (type(want), want.dtype, want.is_inference()))
+                    torch.testing.assert_close(got, want, rtol=1e-2 if name == "autocast" else 1e-4, atol=1e-4)
+
     def test_attention_to_nothing_is_zero(self):
         x = torch.randn(1, 2, 3, 4)
         mask = torch.tensor([[True, False, True], [False] * 3, [True] * 3])

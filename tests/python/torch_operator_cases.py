@@ -18,6 +18,14 @@ class TorchOperatorTest(unittest.TestCase):
         cases = list(torch_operators.all_cases(lambda name, _: name in some, torch_operators.TYPES))
         told = torch_operators.run(cases, tell=lambda line: None)
         self.assertGreaterEqual(len(told), NAMES)
-        for case, why in told.items():
-            if case.kind in known.get(case.name, set()):
-                self.assertEqual(why, "", case)
+        # Both ways: what the table names passes and has samples, and nothing else passes.
+        self.assertEqual(list(torch_operators.wrong_of(told, {name: known[name] for name in some}, True)), [])
+
+    def test_a_line_whose_operator_is_gone_is_wrong(self):
+        import torch_operators  # pylint: disable=import-outside-toplevel
+        [case] = torch_operators.all_cases(lambda name, _: name == "abs", ["f32"], 1)
+        for known, wrong in (({"abs": {"f32"}}, []), ({"abs": set()}, ["abs f32: it passes"]),
+                             ({"abs": {"f32"}, "gone": {"i64"}}, ["gone i64: it has no samples"])):
+            self.assertEqual(list(torch_operators.wrong_of({case: ""}, known, True)), wrong)
+        self.assertEqual(list(torch_operators.wrong_of({case: "no"}, {"abs": {"f32"}, "gone": {"i64"}}, False)),
+                         ["abs f32: no"])

@@ -27,14 +27,15 @@ torch.manual_seed(3)
 torch.set_num_threads(1)
 net = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)).eval()
 x = torch.ones(2, 16)
-compiled = torch.compile(net, backend="hone", options={"log": "tune.db"})
+compiled = torch.compile(net, backend="hone", options={"log": LOG})
 with torch.no_grad():
     torch.testing.assert_close(compiled(x), net(x))
 """
 
 
-def program(text, **environment):
-    return subprocess.run([sys.executable, "-c", PROGRAM + text], capture_output=True, text=True,
+def program(text, log="tune.db", before="", **environment):
+    script = before + PROGRAM.replace("LOG", repr(log)) + text
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                           env={**os.environ, **environment}, timeout=120, check=False)
 
 
@@ -125,11 +126,50 @@ class TorchProcessTest(Case):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertLessEqual(set(done.stdout.split()), known)
 
-    def test_tunes_in_the_background_and_ends_with_the_interpreter(self):
+    def test_tunes_in_the_background_and_goes_on_with_the_result(self):
+        pathlib.Path("tune.db").unlink(missing_ok=True)
+        done = program("import time\n"
+                       "from hone.pytorch.graph import graphs\n"
+                       "[variant] = next(iter(graphs)).rows()\n"
+                       "first = variant.package\n"
+                       "while variant.package is first: time.sleep(0.05)\n"
+                       "with torch.no_grad():\n"
+                       "    torch.testing.assert_close(compiled(x), net(x))\n",
+                       before="import hone.pytorch.options\nhone.pytorch.options.BACKGROUND_SECONDS = 2\n",
+                       HONE_TUNE="background")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertGreater(hone.Log("tune.db").stats()["records"], 0)
+
+    def test_a_tuning_in_the_background_ends_with_the_interpreter(self):
         pathlib.Path("tune.db").unlink(missing_ok=True)
         done = program("import time, os\n"
                        "while not os.path.exists('tune.db'): time.sleep(0.05)\n", HONE_TUNE="background")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_logs_that_take_no_records_are_read_and_not_tuned(self):
+        pathlib.Path("tune.db").unlink(missing_ok=True)
+        self.assertEqual(program("", HONE_TUNE="2").returncode, 0)
+        pathlib.Path("pinned.db").unlink(missing_ok=True)
+        told = hone.programs.call("db", "snapshot", "tune.db", "--output", "pinned.db")
+        for log in (told["pin"], False):
+            for tune in ("1", "background"):
+                done = program("print(hone.tune_seen(seconds=1)[0]['state'])\n", log=log, HONE_TUNE=tune)
+                with self.subTest(log=log, tune=tune):
+                    self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "compiled\n", ""))
+        done = program("", log=f"pinned.db@sha256:{'0' * 64}")
+        self.assertNotEqual(done.returncode, 0)  # the pin is compared
+        self.assertIn("pinned.db", done.stderr)
+
+    def test_a_busy_log_is_told_once_and_the_graph_compiled_untuned(self):
+        pathlib.Path("busy.db").unlink(missing_ok=True)
+        squeezenet = hone.zoo("squeezenet", "squeezenet.onnx")
+        session = hone.tune(squeezenet, seconds=60, threads=1, log="busy.db", wait=False)
+        next(iter(session))  # it writes the log
+        done = program("print([row['state'] for row in hone.seen()])\n", log="busy.db", HONE_TUNE="1")
+        session.cancel()
+        self.assertEqual((done.returncode, done.stdout), (0, "['compiled']\n"), done.stderr)
+        self.assertEqual(done.stderr.count("FallbackWarning"), 1)
+        self.assertRegex(done.stderr, "is compiled untuned: .*busy.db")
 
     def test_tunes_what_was_seen(self):
         module, x = net(), torch.ones(2, 16)

@@ -23,7 +23,9 @@ def backend(module: torch.fx.GraphModule, inputs: Sequence[Any], *,  # pylint: d
     insecure_loopback as of hone.compile; packages: how many a graph may have (16), for shapes and
     sets of weights; freeze=False: weights are inputs of each call and never constants.
     HONE_TUNE=SECONDS in the environment tunes each graph before its first run, HONE_TUNE=background
-    behind the calls. UsageError: another option or mode.
+    behind the calls, unless log=False or a log pinned by its digest takes no records; where the log is busy
+    or the server away, one warning says so, and the graph is compiled untuned. UsageError: another option
+    or mode.
     """
     if mode not in (None, "default"):
         raise errors.UsageError(f"the backend hone has no mode '{mode}': HONE_TUNE=SECONDS and "
@@ -39,8 +41,9 @@ def _register() -> None:
 
 def seen() -> Table:
     """One row for each package, and each layout of arguments that runs without one: graph, name (file and
-    line), state ("compiled", "eager", "in parts", which are graphs of their own), why, inputs, kernels,
-    seconds (export and compile), changes (of the graph's weights)."""
+    line), state ("compiled", "eager", "in parts", which are graphs of their own), why (it is not compiled,
+    or some of its calls ran as PyTorch runs them), inputs, kernels, seconds (export and compile), changes
+    (of the graph's weights)."""
     return Table(_row(graph, variant) for graph in sorted(graphs, key=lambda g: g.number)
                  for variant in graph.rows())
 
@@ -52,13 +55,14 @@ def _row(graph: Graph, variant: Variant | Eager | Parts) -> dict[str, Any]:
     if isinstance(variant, Parts):
         return {**row, "state": "in parts", "why": str(variant.why)}
     model = variant.package.model
-    return {**row, "state": "compiled", "inputs": ", ".join(map(str, model.inputs)),
+    return {**row, "state": "compiled", "why": variant.why, "inputs": ", ".join(map(str, model.inputs)),
             "kernels": sum(kernel["count"] for kernel in model.kernels), "seconds": variant.seconds}
 
 
 def tune_seen(seconds: float = 60, *, bar: bool | None = None) -> Table:
     """Tunes each package of this process for so many seconds, into the log, and goes on with what was
-    found; the next process finds it there. Those with the option log=False are left. Gives seen().
+    found; the next process finds it there. Those with the option log=False, or a log pinned by its digest,
+    are left. Gives seen().
     Errors as hone.tune."""
     for graph in sorted(graphs, key=lambda g: g.number):
         for variant in graph.rows():

@@ -75,6 +75,6 @@ def _row(graph: Graph) -> dict[str, Any]:
                        operator=variant.why.operator, why=str(variant.why),
                        line=str(variant.why.line or ""))
         elif row["state"] == "not called":
-            row.update(state="compiled",
+            row.update(state="compiled", why=variant.why,
                        kernels=sum(k["count"] for k in variant.package.model.kernels))
     return row

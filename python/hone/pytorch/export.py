@@ -15,11 +15,11 @@ import torch._dynamo
 import torch.fx.traceback
 
 from .. import errors
+from .exporter import save, to_onnx
 from .guards import add_guards
 from .observe import Interpreter, Observation, first_line
 from .refusal import Refusal, blamed, last_line
 
-_registries: dict[Any, Any] = {}  # the exporter's, by version of ONNX
 _DIVISIONS = {torch.ops.aten.div, torch.ops.aten.floor_divide, torch.ops.aten.remainder, torch.ops.aten.fmod}
 _ADVICE = ("what comes before", "inputs that never change", "docs/reference/operators")
 _QUIET = ("torch.onnx", "onnxscript", "onnx_ir")
@@ -99,12 +99,11 @@ def export(module: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequenc
             raise Refusal.of_node(part.run.at, f"torch.export: {first_line(error)}") from error
         add_guards(program)
         try:
-            onnx = torch.onnx.export(program, dynamo=True, verbose=False)
+            onnx = to_onnx(program)
         except Exception as error:
             raise Refusal.of_node(blamed(error), _said(error)) from error
-        assert onnx is not None
         _check(onnx.exported_program, len(seen.mutated), dense)
-        onnx.save(path)
+        save(onnx, path)
     return Exported([value.name for value in onnx.model.graph.inputs],
                     {node.name: node for node in onnx.model.graph})
 
@@ -167,34 +166,8 @@ def _alone() -> Iterator[None]:
     """PyTorch traces one graph at a time in a process. Meanwhile other threads that call compiled
     functions run them as PyTorch does; unless told so they would be refused as if they were traced."""
     with torch._dynamo.convert_frame.compile_lock, \
-            torch._dynamo.config.patch(error_on_nested_fx_trace=False), _one_registry():
+            torch._dynamo.config.patch(error_on_nested_fx_trace=False):
         yield
-
-
-@contextlib.contextmanager
-def _one_registry() -> Iterator[None]:
-    """The exporter reads its 500 operators anew for each graph, which takes longer than most graphs; and
-    some of them it says otherwise than PyTorch computes them (translate.py)."""
-    # pylint: disable=import-outside-toplevel
-    from torch.onnx._internal.exporter import _registration
-
-    from . import translate
-    kind = _registration.ONNXRegistry
-    read = kind.__dict__["from_torchlib"]
-
-    def kept(**version: Any) -> Any:
-        key = tuple(version.items())
-        if key not in _registries:
-            _registries[key] = read.__get__(None, kind)(**version)
-            for operator, said in translate.TABLE.items():
-                _registries[key].register_op(operator, said)
-        return _registries[key]
-
-    kind.from_torchlib = staticmethod(kept)
-    try:
-        yield
-    finally:
-        kind.from_torchlib = read
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from .lift import lift, lift_numbers
 from .options import Options
 from .package import DTYPES
 from .parts import Parts, refused_nodes
-from .refusal import FallbackWarning, Line, Refusal, line_of
+from .refusal import Line, Refusal, Warner, line_of
 from .variant import NothingToCompute, Variant
 
 _MOST_CHANGES = 3  # of weights; then they are inputs of each call
@@ -64,7 +63,7 @@ class Graph:
         self.variants: dict[Any, list[Variant | Eager | Parts]] = {}
         self.changes = 0  # of weights
         self._stamp: Any = None
-        self._warned = False
+        self._warner = Warner(self.name, self._line())
         self._lock = threading.Lock()
         graphs.add(self)
 
@@ -141,12 +140,12 @@ class Graph:
             if changed and torch.is_grad_enabled():
                 raise Refusal("its weights are being trained")
             free = self._check(arguments)
-            variant = Variant(self.module, self.name, arguments, free, self.options)
+            variant = Variant(self.module, self.name, arguments, free, self.options, self._warner)
         except Refusal as refusal:
             self.parts = self._part(refusal, arguments)
             self._warn(refusal)
             return self.parts or Eager(self.module, refusal)
-        if self.options.tune_in_background:
+        if self.options.tune_in_background and variant.can_tune:
             background.tune(variant, self.options.tune_seconds)
         return variant
 
@@ -187,13 +186,10 @@ class Graph:
         return free
 
     def _warn(self, refusal: Refusal) -> None:
-        if not self._warned and not isinstance(refusal, NothingToCompute):
-            self._warned = True
-            line = refusal.line or self._line()
-            warnings.warn_explicit(
-                f"hone: {refusal}. {'This operator of the' if self.parts else 'The'} graph {self.name} "
-                "runs as PyTorch runs it; hone.explain(fn, *args) lists all graphs.", FallbackWarning,
-                line.file if line else f"<{self.name}>", line.number if line else 1)
+        if not isinstance(refusal, NothingToCompute):
+            what = "This operator of the" if self.parts else "The"
+            self._warner("refusal", f"{refusal}. {what} graph {self.name} runs as PyTorch runs it; "
+                                    "hone.explain(fn, *args) lists all graphs.", refusal.line)
 
 
 def _is_weight(node: torch.fx.Node) -> bool:

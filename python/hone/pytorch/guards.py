@@ -51,7 +51,7 @@ def _reduces_nothing(node: torch.fx.Node) -> bool:
     return value.dim() == 0 or any(value.shape[dim] == 0 for dim in over)
 
 
-def _call(graph: torch.fx.Graph, like: torch.fx.Node, target: Any, *args: Any, **kwargs: Any) -> torch.fx.Node:
+def call(graph: torch.fx.Graph, like: torch.fx.Node, target: Any, *args: Any, **kwargs: Any) -> torch.fx.Node:
     """A new node before `like`, with its place in the user's program, and the value that it has."""
     made = graph.call_function(target, args, kwargs)
     made.meta = {key: value for key, value in like.meta.items() if key not in ("val", "tensor_meta")}
@@ -65,11 +65,11 @@ def _call(graph: torch.fx.Graph, like: torch.fx.Node, target: Any, *args: Any, *
 def _not_negative(graph: torch.fx.Graph, node: torch.fx.Node, index: torch.fx.Node, size: int,
                   ignored: int | None = None) -> torch.fx.Node:
     """The index with negative ones beyond the end, which Hone refuses."""
-    wrong = _call(graph, index, _aten.lt.Scalar, index, 0)
+    wrong = call(graph, index, _aten.lt.Scalar, index, 0)
     if ignored is not None and ignored < 0:
-        other = _call(graph, index, _aten.ne.Scalar, index, ignored)
-        wrong = _call(graph, index, _aten.logical_and.default, wrong, other)
-    guarded = _call(graph, index, _aten.masked_fill.Scalar, index, wrong, size)
+        other = call(graph, index, _aten.ne.Scalar, index, ignored)
+        wrong = call(graph, index, _aten.logical_and.default, wrong, other)
+    guarded = call(graph, index, _aten.masked_fill.Scalar, index, wrong, size)
     for made in (wrong, guarded):
         made.meta["stack_trace"] = node.meta.get("stack_trace", "")
     return guarded
@@ -93,7 +93,7 @@ def _cut(graph: torch.fx.Graph, source: torch.fx.Node, shape: Sequence[int]) -> 
     """What of it has an index: ONNX wants no more."""
     for dim, size in enumerate(shape):
         if source.meta["val"].dim() == len(shape) and source.meta["val"].shape[dim] > size:
-            source = _call(graph, source, _aten.slice.Tensor, source, dim, 0, size)
+            source = call(graph, source, _aten.slice.Tensor, source, dim, 0, size)
     return source
 
 
@@ -116,7 +116,7 @@ def _look_up_one_hot(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     classes = node.args[1] if len(node.args) > 1 else -1
     if classes <= 0:
         return  # as many as the data has
-    table = _call(graph, node, _aten.eye.default, classes, dtype=torch.int64,
+    table = call(graph, node, _aten.eye.default, classes, dtype=torch.int64,
                   device=torch.device("cpu"))
     index = _not_negative(graph, node, node.args[0], classes)
     node.target, node.args = _aten.embedding.default, (table, index)
@@ -125,19 +125,19 @@ def _look_up_one_hot(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
 def _check_probabilities(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     """Outside [0, 1] an index is looked up that there is not."""
     given = node.args[0]
-    inside = _call(graph, given, _aten.logical_and.default,
-                   _call(graph, given, _aten.ge.Scalar, given, 0),
-                   _call(graph, given, _aten.le.Scalar, given, 1))
-    wrong = _call(graph, given, _aten.logical_not.default, inside)
-    index = _call(graph, given, _aten.mul.Tensor,
-                  _call(graph, given, _aten._to_copy.default, wrong, dtype=torch.int64), 2)
+    inside = call(graph, given, _aten.logical_and.default,
+                   call(graph, given, _aten.ge.Scalar, given, 0),
+                   call(graph, given, _aten.le.Scalar, given, 1))
+    wrong = call(graph, given, _aten.logical_not.default, inside)
+    index = call(graph, given, _aten.mul.Tensor,
+                  call(graph, given, _aten._to_copy.default, wrong, dtype=torch.int64), 2)
     # No table of equal rows, of which Hone looks nothing up.
-    rows = _call(graph, given, _aten.arange.start, 0, 2, dtype=given.meta["val"].dtype,
+    rows = call(graph, given, _aten.arange.start, 0, 2, dtype=given.meta["val"].dtype,
                  device=torch.device("cpu"))
-    rows = _call(graph, given, _aten.unsqueeze.default, rows, 1)
-    zero = _call(graph, given, _aten.embedding.default, rows, index)
-    zero = _call(graph, given, _aten.squeeze.dim, zero, -1)
-    _put(node, 0, _call(graph, given, _aten.add.Tensor, given, zero))
+    rows = call(graph, given, _aten.unsqueeze.default, rows, 1)
+    zero = call(graph, given, _aten.embedding.default, rows, index)
+    zero = call(graph, given, _aten.squeeze.dim, zero, -1)
+    _put(node, 0, call(graph, given, _aten.add.Tensor, given, zero))
 
 
 def _zero_where_all_is_masked(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
@@ -147,9 +147,9 @@ def _zero_where_all_is_masked(graph: torch.fx.Graph, node: torch.fx.Node) -> Non
         return
     seen = mask
     if mask.meta["val"].dtype != torch.bool:
-        seen = _call(graph, mask, _aten.gt.Scalar, mask, float("-inf"))
-    some = _call(graph, mask, _aten.any.dim, seen, -1, True)
-    computed = _call(graph, node, node.target, *node.args, **node.kwargs)
+        seen = call(graph, mask, _aten.gt.Scalar, mask, float("-inf"))
+    some = call(graph, mask, _aten.any.dim, seen, -1, True)
+    computed = call(graph, node, node.target, *node.args, **node.kwargs)
     node.target, node.args, node.kwargs = _aten.where.ScalarOther, (some, computed, 0.0), {}
 
 

@@ -37,21 +37,33 @@ class Options:
             raise errors.UsageError(f"the backend hone has no option {', '.join(unknown)}; known are "
                                     f"{', '.join(known)}")
         made = cls(**(given or {}))
+        if made.log is not None and made.log is not False and not isinstance(made.log, (str, os.PathLike)):
+            raise errors.UsageError(f"log={made.log!r} is no path: name a file, or False for none")
         object.__setattr__(made, "threads", made.threads or torch.get_num_threads())
         seconds, background = _tune(os.environ.get("HONE_TUNE", ""))
         object.__setattr__(made, "tune_seconds", seconds)
         object.__setattr__(made, "tune_in_background", background)
         return made
 
+    @property
+    def pinned(self) -> bool:
+        """Whether the log is a snapshot named by its digest, which nothing is written into."""
+        return bool(self.log) and "@sha256:" in os.fspath(self.log)
+
+    @property
+    def can_tune(self) -> bool:
+        """Whether a log takes what a tuning finds."""
+        return self.log is not False and not self.pinned
+
     def tune(self) -> dict[str, Any]:
-        """As arguments of hone.tune."""
+        """As arguments of hone.tune, where it can_tune."""
         return {name: getattr(self, name) for name in ("threads", "log", "precision", "accuracy",
                                                        "server", "tls", "insecure_loopback")}
 
     def compile(self) -> dict[str, Any]:
         """As arguments of hone.compile: a log that no tuning has made yet knows nothing."""
         how, log = self.tune(), self.log
-        if log and "@sha256:" not in os.fspath(log) and not os.path.exists(log):
+        if log and not self.pinned and not os.path.exists(log):
             how["log"] = False
         return how
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,8 @@ import torch
 
 
 class FallbackWarning(UserWarning):
-    """A graph, or a call of it, runs as PyTorch runs it; the message says why. One for each graph."""
+    """A graph, or a call of it, runs as PyTorch runs it, or is not tuned; the message says why. One of a
+    kind for each graph."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,22 @@ class Refusal(Exception):
         if node is None:
             return cls(reason)
         return cls(reason, operator_of(node), line_of(node))
+
+
+class Warner:
+    """Warns of a graph that is called `name` and begins at `line`, once of each kind."""
+
+    def __init__(self, name: str, line: Line | None):
+        self._name, self._line = name, line
+        self._told: dict[str, object] = {}
+
+    def __call__(self, kind: str, text: str, line: Line | None = None) -> None:
+        mine = object()
+        if self._told.setdefault(kind, mine) is not mine:  # of another call, or of another thread
+            return
+        line = line or self._line
+        warnings.warn_explicit(f"hone: {text}", FallbackWarning,
+                               line.file if line else f"<{self._name}>", line.number if line else 1)
 
 
 def operator_of(node: torch.fx.Node) -> str:

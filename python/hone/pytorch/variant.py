@@ -17,7 +17,7 @@ from .frozen import Frozen
 from .observe import observe
 from .options import Options
 from .package import Package
-from .refusal import Refusal
+from .refusal import Refusal, Warner
 from .results import assemble
 
 
@@ -25,9 +25,10 @@ class Variant:
     """Exported and compiled when it is made, and then called. Refusal: Hone leaves it to PyTorch."""
 
     def __init__(self, module: torch.fx.GraphModule, name: str, arguments: Sequence[Any],
-                 free: Sequence[int], options: Options):
+                 free: Sequence[int], options: Options, warn: Warner):
         began = time.monotonic()
-        self._module, self._options = module, options
+        self._module, self._options, self._warn = module, options, warn
+        self.why = ""  # calls of it run as PyTorch runs them
         self.name = name
         tensors = {i: a for i, a in enumerate(arguments) if isinstance(a, torch.Tensor)}
         self.seen = seen = observe(module, arguments)
@@ -42,7 +43,8 @@ class Variant:
             raise Refusal("it writes into arguments where gradients are recorded")
         if not seen.computed and not seen.mutated:
             raise NothingToCompute()
-        self.package = self._compile(0 if options.tune_in_background else options.tune_seconds, False)
+        tunes = options.can_tune and not options.tune_in_background
+        self.package = self._compile(options.tune_seconds if tunes else 0, False, first=True)
         self.seconds = time.monotonic() - began  # until it could be called
 
     def fits(self, arguments: Sequence[Any]) -> bool:
@@ -52,28 +54,37 @@ class Variant:
     def __call__(self, arguments: Sequence[Any]) -> Any:
         seen = self.seen
         if seen.mutated and _share_memory(arguments, seen.mutated):
-            return self._module.forward(*arguments)
+            return self._eager(arguments, "memory", "an argument that it writes shares memory with another")
         try:
             if self._differentiable:
                 computed = Differentiable.apply(self._module, seen, self.package, *arguments)
             else:
                 computed = self.package(arguments)
-        except errors.HoneError:  # an index out of range, ...
-            computed = None
-        if computed is None:  # raises what users of PyTorch know, and our error is no part of it
-            return self._module.forward(*arguments)
+        except errors.HoneError as error:  # an index out of range, no memory, ...
+            computed, failure = None, f"{type(error).__name__}: {error}"
+        if computed is None:
+            return self._eager(arguments, "failure", failure)
         return assemble(seen, computed, arguments)
+
+    def _eager(self, arguments: Sequence[Any], kind: str, why: str) -> Any:
+        """Raises what users of PyTorch know, and our error is no part of it; where PyTorch has a result, one
+        warning says why."""
+        results = self._module.forward(*arguments)
+        self.why = f"some calls run as PyTorch runs them: {why}"
+        self._warn(kind, f"a call of the graph {self.name} runs as PyTorch runs it: {why}")
+        return results
 
     @property
     def can_tune(self) -> bool:
         """Whether its module is there and a log takes what is found."""
-        return not self.frozen.dead and self._options.log is not False
+        return not self.frozen.dead and self._options.can_tune
 
     def tune(self, seconds: float, bar: bool | None = None) -> None:
         """Searches, into the log, and goes on with what was found. Errors as hone.tune."""
         self.package = self._compile(seconds, bar)
 
-    def _compile(self, seconds: float, bar: bool | None) -> Package:
+    def _compile(self, seconds: float, bar: bool | None, *, first: bool = False) -> Package:
+        """first: in a call of the user, which does without what cannot be tuned now."""
         weights = self.frozen.memory
         arguments = [weights.get(i, a) for i, a in enumerate(self._examples)]
         with tempfile.TemporaryDirectory(prefix="hone-") as folder:
@@ -81,11 +92,19 @@ class Variant:
             exported = export(self._module, arguments, self.free, self.seen, path, dense=self._dense)
             try:
                 if seconds:
-                    session.tune(path, seconds=seconds, bar=bar, **self._options.tune())
+                    self._search(path, seconds, bar, first)
                 model = compile_model(path, **self._options.compile())
             except (errors.BadInput, errors.Fault) as error:
                 raise exported.refusal(str(error), path) from error
         return Package(model, exported.inputs, self.free, arguments, self.seen.values)
+
+    def _search(self, path: str, seconds: float, bar: bool | None, first: bool) -> None:
+        try:
+            session.tune(path, seconds=seconds, bar=bar, **self._options.tune())
+        except (errors.LogError, errors.ServerError) as error:  # another process writes the log, ...
+            if not first:
+                raise
+            self._warn("tuning", f"the graph {self.name} is compiled untuned: {error}")
 
 
 class NothingToCompute(Refusal):
