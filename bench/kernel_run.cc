@@ -1,6 +1,7 @@
 #include "bench/kernel_run.h"
 
 #include <dlfcn.h>
+#include <emmintrin.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -135,6 +136,8 @@ absl::StatusOr<std::unique_ptr<KernelRun>> KernelRun::Make(const ir::Workload& w
     }
   }
   for (const auto& b : prologue) k->buffers_.push_back(b.data);
+  k->constants_ = std::move(constants);
+  k->constants_.insert(k->constants_.end(), prologue.begin(), prologue.end());
   for (const auto& o : a.outputs) {
     k->outputs_.push_back(k->Allocate(o.bytes, o.dtype));
     k->buffers_.push_back(k->outputs_.back().data);
@@ -160,10 +163,20 @@ bool KernelRun::Run() {
   return true;
 }
 
-KernelRun::Times KernelRun::Time(double seconds) {
+void KernelRun::FlushConstants() const {
+  constexpr int64_t kLineBytes = 64;
+  for (const Buffer& constant : constants_) {
+    for (int64_t at = 0; at < constant.bytes; at += kLineBytes)
+      _mm_clflush(static_cast<const std::byte*>(constant.data) + at);
+  }
+  _mm_mfence();
+}
+
+KernelRun::Times KernelRun::Time(double seconds, bool cold_constants) {
   std::vector<double> all;
   const int64_t begin_ns = clock_.NowNs();
   do {
+    if (cold_constants) FlushConstants();
     const int64_t start_ns = clock_.NowNs();
     Run();
     all.push_back(SecondsSince(start_ns, clock_));

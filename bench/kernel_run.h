@@ -32,10 +32,9 @@ class KernelRun {
   struct Times {
     double best = 0, median = 0;  ///< seconds of one run
   };
-  /// Runs for about `seconds`, at least once.
-  Times Time(double seconds);
-  /// Best seconds of one run over about `seconds`.
-  double BestSeconds(double seconds) { return Time(seconds).best; }
+  /// Runs for about `seconds`, at least once. cold_constants: they leave the caches before each
+  /// run, as between the runs of a model.
+  Times Time(double seconds, bool cold_constants = false);
   /// Largest |a - b| / (1e-4·max|b| + 1e-3·|b|) over all f32 outputs; at most 1 is right.
   double WorstAgainst(const KernelRun& other) const;
   double compile_ms() const { return compile_ms_; }
@@ -49,6 +48,7 @@ class KernelRun {
     ir::DType dtype = ir::DType::kF32;
   };
   Buffer Allocate(int64_t bytes, ir::DType dtype);
+  void FlushConstants() const;
 
   const MonotonicClock& clock_;
   schedule::Lowered lowered_;
@@ -56,6 +56,7 @@ class KernelRun {
   std::vector<Buffer> owned_;
   std::vector<void*> buffers_;
   std::vector<Buffer> outputs_;
+  std::vector<Buffer> constants_;  // and what the prologue makes of them
   void* scratch_ = nullptr;
   void* handle_ = nullptr;
   int fd_ = -1;

@@ -81,7 +81,7 @@ absl::StatusOr<Timed> TimeBest(const ir::Workload& workload, const ir::Target& t
   constexpr int kRounds = 4;
   for (int round = 0; round < kRounds && kernels.size() > 1; ++round) {
     for (size_t i = 0; i < kernels.size(); ++i)
-      best[i] = std::min(best[i], kernels[i]->BestSeconds(seconds / kRounds / 2));
+      best[i] = std::min(best[i], kernels[i]->Time(seconds / kRounds / 2).best);
   }
   const auto winner = static_cast<size_t>(std::ranges::min_element(best) - best.begin());
   const bool wide = target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512;

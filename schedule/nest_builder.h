@@ -139,6 +139,8 @@ class NestBuilder {
 
   // nest_prefetch.cc: what later iterations read.
   absl::Status AddPrefetches(const Instance& instance, size_t position, std::vector<ir::Stmt>* out);
+  absl::Status AddShares(const Instance& instance, int loop, const LoopNode::Prefetch& prefetch,
+                         std::vector<ir::Stmt>* out);
   absl::Status CheckPrefetchPlace(const Instance& instance, size_t position) const;
 
   // nest_regions.cc: Stages computed at loops.

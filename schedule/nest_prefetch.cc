@@ -85,6 +85,10 @@ absl::Status NestBuilder::AddPrefetches(const Instance& instance, size_t positio
   const LoopNode& node = s_.stages[instance.stage].loops[loop];
   const ir::Stage& stage = s_.workload.stages[instance.stage];
   for (const LoopNode::Prefetch& prefetch : node.prefetches) {
+    if (prefetch.shared) {
+      HONE_RETURN_IF_ERROR(AddShares(instance, loop, prefetch, out));
+      continue;
+    }
     const std::string& name = s_.workload.tensors[prefetch.tensor].name;
     // A part of two sizes is counted in elements.
     const int64_t step = std::max<int64_t>(1, instance.bound[loop].inner_extent);
@@ -122,6 +126,72 @@ absl::Status NestBuilder::AddPrefetches(const Instance& instance, size_t positio
         out->push_back(ir::Prefetch(at.buffer, ir::Simplify(first + line, ranges_)));
     }
   }
+  return absl::OkStatus();
+}
+
+// What lies `distance` iterations further is as long as what all iterations of a point's reduction
+// read. Of that a tile of points at q, of all M that read the same, takes what begins at q/M and is
+// as much as it has of the points; the loop that stands e elements from the beginning of its own
+// part then takes what stands e times that share from there.
+absl::Status NestBuilder::AddShares(const Instance& instance, int loop,
+                                    const LoopNode::Prefetch& prefetch,
+                                    std::vector<ir::Stmt>* out) {
+  constexpr int64_t kUnit = 1 << 16;  // of the share: no division stands in the loop
+  constexpr int64_t kMostShared = 8;
+  const ir::Stage& stage = s_.workload.stages[instance.stage];
+  const ir::Tensor& tensor = s_.workload.tensors[prefetch.tensor];
+  const auto refuse = [&](std::string_view why) {
+    return Refuse(fmt::format("prefetch at {}: {} {}", s_.stages[instance.stage].loops[loop].name,
+                              tensor.name, why));
+  };
+  const Location& at = ReadingFrom(prefetch.tensor);
+  const std::vector<Expr> loads = LoadsOf(stage, prefetch.tensor);
+  if (loads.size() != 1) return refuse("is not read once");
+  if (at.buffer < 0 || nest_.buffers[at.buffer].scope == ir::Scope::kRegister)
+    return refuse("is in no memory there");
+  Instance later = instance;
+  later.bound[loop].value = later.bound[loop].value + 1;
+  std::vector<Span> now, next, begin;
+  Expr before = ir::Int(0);  // points of those that read the same
+  int64_t points = 1, tile = 1;
+  for (int a = 0; a < stage.num_axes(); ++a) {
+    now.push_back(SpanOfAxis(s_, instance, a, ranges_));
+    next.push_back(SpanOfAxis(s_, later, a, ranges_));
+    const bool reduces = a >= stage.num_spatial();
+    begin.push_back(reduces ? Span{ir::Int(0), stage.Extent(a)} : now.back());
+    if (reduces || std::ranges::any_of(loads[0]->args, [&](const Expr& index) {
+          return ir::DependsOnVar(index, a);
+        }))
+      continue;
+    before = before * stage.Extent(a) + now.back().low;
+    points *= stage.Extent(a);
+    tile *= now.back().width;
+  }
+  const auto first = [&](const std::vector<Span>& axes) -> Expr {
+    std::vector<Expr> low;
+    for (const Expr& index : loads[0]->args) {
+      const auto span = SpanOfIndex(index, axes, ranges_);
+      if (!span) return nullptr;
+      low.push_back(span->low);
+    }
+    return FlatIndex(at, low);
+  };
+  const Expr here = first(now), there = first(next), base = first(begin);
+  if (!here || !there || !base) return refuse("is read where values say");
+  const std::optional<int64_t> step = ir::AsInt(ir::Simplify(there - here, ranges_));
+  if (!step || *step < 1) return refuse("is not read forwards");
+  const int64_t whole = *step * prefetch.distance, bytes = ir::SizeOf(tensor.dtype);
+  const int64_t part = (tile * kUnit + points - 1) / points;
+  const int64_t lines = (*step * part * bytes + kUnit * kLineBytes - 1) / (kUnit * kLineBytes);
+  if (lines > kMostShared) return refuse("is too much for so few points");
+  const Expr share =
+      ir::Simplify(base + whole + ir::FloorDiv(before * whole, points) +
+                       ir::FloorDiv(ir::Simplify(here - base, ranges_) * part, kUnit),
+                   ranges_);
+  num_leaves_ += lines;
+  for (int64_t line = 0; line < lines; ++line)
+    out->push_back(
+        ir::Prefetch(at.buffer, ir::Simplify(share + line * kLineBytes / bytes, ranges_)));
   return absl::OkStatus();
 }
 

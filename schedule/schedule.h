@@ -37,10 +37,12 @@ struct LoopNode {
   ir::LoopKind kind = ir::LoopKind::kSerial;
   int threads = 1;            ///< kParallel
   std::vector<int64_t> cuts;  ///< partition: sibling loops begin at these indices
-  /// At the beginning of each iteration, what the Stage reads of a tensor so many iterations later.
+  /// At the beginning of each iteration, what the Stage reads of a tensor so many iterations later;
+  /// shared: the points that read the same of it fetch equal shares.
   struct Prefetch {
     int tensor = -1;
     int64_t distance = 0;
+    bool shared = false;
   };
   std::vector<Prefetch> prefetches;
   /// So many iterations' shared tiles exist at once, those of later ones on their way; 1: no more.

@@ -70,6 +70,7 @@ struct CpuFacts {
   // KindVersions::feature_schema.
   int64_t rows = 1, vectors = 1;  ///< register tile; of rows the number taken at a time
   bool columns_outside = false;
+  bool ahead = false;        ///< the next panel is fetched while one is worked on
   int64_t reduce_block = 0;  ///< iterations of the innermost reduce axis per pass; 0: all
   Padding padding = Padding::kPeeled;
   int winograd = 0;  ///< F(m×m, 3×3)

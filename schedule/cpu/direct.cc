@@ -27,6 +27,7 @@ struct Form : CpuForm {
   bool is_default = false;
   int64_t most_rows = std::numeric_limits<int64_t>::max();  ///< of a tile, for the L1's sets
   int64_t steps = 1;  ///< multiply-adds of one element of the tile in the code, siblings included
+  int64_t fetched_bytes = 0;  ///< of constants whose panels can be fetched ahead
 
   Inlining inlining() const {
     const bool keep = padding == Padding::kTile || padding == Padding::kRoot;
@@ -106,7 +107,12 @@ class DirectRule final : public CpuRule {
   std::optional<Values> Default(const Sketch& sketch) const override {
     const Form& form = FormOf(sketch);
     if (!form.is_default) return std::nullopt;
-    return ValuesOf(form.subject->nominal, sketch);
+    TileChoice c = form.subject->nominal;
+    // What does not fit the second cache is not to be read again for each row.
+    const int64_t l2_bytes = form.subject->target.As<ir::CpuTarget>().l2_bytes;
+    if (form.fetched_bytes > (c.order == TileChoice::Order::kRowsOutside ? l2_bytes : 0))
+      c.order = TileChoice::Order::kColumnsAhead;
+    return ValuesOf(c, sketch);
   }
 
   void Describe(const Sketch& sketch, const Values& v, CpuFacts* facts) const override {
@@ -115,6 +121,7 @@ class DirectRule final : public CpuRule {
     facts->rows = v[kRows];
     facts->vectors = v[kVectors];
     facts->columns_outside = v[kOrder] != 0;
+    facts->ahead = v[kOrder] == static_cast<int64_t>(TileChoice::Order::kColumnsAhead);
     facts->reduce_block = v[kReduceBlock];
     DescribeTile(*form.subject, facts);
   }
@@ -141,6 +148,10 @@ class DirectRule final : public CpuRule {
     Sketch s{name, {}, nullptr, form};
     s.tables = {TileTable(tile.rows_total, tile, subject->target, contraction),
                 {"order", {"order"}, {{0}, {1}}}};
+    if (contraction && HasPanelsToFetch(TraceWriter(workload), tile)) {
+      form->fetched_bytes = workload.tensors[tile.packed[0]].Bytes();
+      s.tables.back().rows.push_back({2});
+    }
     if (tile.owner == tile.anchor && contraction) {
       s.tables.push_back(BlockTable(tile.reduce.empty() ? 1 : anchor.Extent(tile.reduce.back())));
     }

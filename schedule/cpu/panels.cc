@@ -224,6 +224,26 @@ void PackPanels(TraceWriter& w, const TileForm& f, int64_t panel, const ir::Targ
   }
 }
 
+bool HasPanelsToFetch(const TraceWriter& w, const TileForm& f) {
+  constexpr int64_t kLeastBytes = 1 << 17;
+  if (f.packed.size() != 1 || f.row_axis < 0 || f.tile_groups > 0 || f.reduce.empty() ||
+      std::ranges::count(f.unrolled, f.reduce.back()) > 0)
+    return false;
+  const ir::Tensor& packed = w.workload().tensors[f.packed[0]];
+  return packed.kind == ir::TensorKind::kConstant && packed.Bytes() >= kLeastBytes;
+}
+
+void FetchPanelsAhead(TraceWriter& w, const TileForm& f, const TileChoice& c,
+                      const std::string& panels) {
+  const ir::Stage& stage = w.stage(f.anchor);
+  const int spatial = stage.num_spatial();
+  int64_t steps = 1;  // of a panel
+  for (int r : f.reduce) steps *= stage.Extent(r);
+  const char* part = c.reduce_block > 0 ? ".1" : f.dot > 1 ? ".0" : "";
+  w.Emit(fmt::format("prefetch({}.r{}{}, {}, {}, shared)", stage.name, f.reduce.back() - spatial,
+                     part, panels, steps / f.dot));
+}
+
 void WidenShared(TraceWriter& w, const TileForm& f, const ir::Target& target) {
   if (f.widened < 0) return;
   const ir::Tensor& tensor = w.workload().tensors[f.widened];

@@ -33,6 +33,11 @@ int64_t DotOf(const ir::Workload& w, const ir::Stage& stage, const std::vector<A
 /// Copies what all lanes share of pairs as 16 bits, where the form says so.
 void WidenShared(TraceWriter& w, const TileForm& form, const ir::Target& target);
 
+/// Fetches the next of the `panels` (name of the Stage that packs them) while one is worked on:
+/// each tile of rows fetches its share. Call it when the loops stand.
+void FetchPanelsAhead(TraceWriter& w, const TileForm& form, const TileChoice& choice,
+                      const std::string& panels);
+
 /// Maps that only prepare what a dot product's copies hold: PackPanels and WidenShared compute them
 /// there, where nothing was done to them before.
 std::vector<int> PreparedInPanels(const TraceWriter& w, const TileForm& form);

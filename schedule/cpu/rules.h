@@ -25,7 +25,9 @@ struct TileChoice {
   int64_t vectors = 1;  ///< vectors along the vector axis
   int64_t reduce_block =
       0;  ///< contraction: iterations of the innermost reduce axis per pass; 0: all
-  enum class Order : uint8_t { kRowsOutside, kColumnsOutside } order = Order::kRowsOutside;
+  /// kColumnsAhead: columns outside, and while a panel is worked on the next one is fetched.
+  enum class Order : uint8_t { kRowsOutside, kColumnsOutside, kColumnsAhead };
+  Order order = Order::kRowsOutside;
   /// Equal blocks that rows are cut into, outside of all other loops; 0: as threads need them.
   int64_t row_blocks = 0;
   /// In the place of row_blocks: threads share the tiles of rows, of two sizes.
@@ -83,6 +85,9 @@ double ShareImbalance(const ir::Stage& stage, const TileForm& form, const TileCh
 /// Copies what the anchor reads again and again into panels of so many elements along the vector
 /// axis.
 void PackPanels(TraceWriter& writer, const TileForm& form, int64_t panel, const ir::Target& target);
+/// Whether panels can be fetched ahead: constants of a contraction, more of them than the first
+/// caches hold, that several tiles of rows read.
+bool HasPanelsToFetch(const TraceWriter& writer, const TileForm& form);
 /// `padding` says whether the row axis's borders are peeled (an inlined guard) or not.
 void ScheduleTile(TraceWriter& writer, const TileForm& form, const TileChoice& choice,
                   Padding padding, const ir::Target& target);

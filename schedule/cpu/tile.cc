@@ -390,6 +390,8 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   const bool own = f.owner == f.anchor;
   if (f.vector_axis < 0) return;
   const int64_t panel = c.vectors * f.lanes;
+  const bool ahead = c.order == TileChoice::Order::kColumnsAhead && HasPanelsToFetch(w, f);
+  const std::string panels = w.NextStage();
   PackPanels(w, f, panel, target);
   if (padding != Padding::kTile) WidenShared(w, f, target);
   const std::string v = Loop(w, f.owner, f.vector_axis);
@@ -430,6 +432,7 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   } else {
     ScheduleAnchorInside(w, f, tile_loop);
   }
+  if (ahead) FetchPanelsAhead(w, f, c, panels);
 }
 
 std::optional<TileChoice> ReadTile(const TraceWriter& w, const TileForm& f,
@@ -467,7 +470,12 @@ std::optional<TileChoice> ReadTile(const TraceWriter& w, const TileForm& f,
     return outer.names.size() <= loops.size() &&
            std::equal(outer.names.begin(), outer.names.end(), loops.begin());
   };
-  return !stands(c) && stands(columns) ? columns : c;
+  if (stands(c) || !stands(columns)) return c;
+  const bool ahead = std::ranges::any_of(trace.instructions, [](const Instruction& i) {
+    return i.primitive == "prefetch" && i.positional.size() == 4;
+  });
+  if (ahead) columns.order = TileChoice::Order::kColumnsAhead;
+  return columns;
 }
 
 }  // namespace hone::schedule

@@ -51,6 +51,21 @@ TEST(Prefetch, APartOfTwoSizesCountsInItsOwnSteps) {
             "      s0[v3 * 40 + v4 + 160] sum= x0[v3 * 6 + v5 + 24] * x1[v4 + v5 * 40]\n");
 }
 
+// A panel of 16 columns is 6 lines, which 7 rows read: a tile of rows fetches so much of the next
+// one as it has of them, from where those before it end.
+TEST(Prefetch, TilesThatReadAPanelFetchEqualSharesOfTheNextOne) {
+  const std::string nest = Loops(kProduct,
+                                 "s1 = pack(s0, x1, [i1/16, i0, i1%16])\n"
+                                 "split(s0.i1, 16, mask)\nsplit(s0.i0, 4, two_sizes)\n"
+                                 "reorder(s0.i1.0, s0.i0.0, s0.r0, s0.i0.1, s0.i1.1)\n"
+                                 "s2 = cache_write(s0, register, at=s0.i0.0)\n"
+                                 "unroll(s0.i0.1)\nvectorize(s0.i1.1)\n"
+                                 "prefetch(s0.r0, s1, 6, shared)");
+  // 4 of 7 rows, in units of 1/65536: 37450; 3 of 7, which begin at 4 · 96 / 7: 28087.
+  EXPECT_THAT(nest, HasSubstr("prefetch s1[v0 * 96 + v1 * 16 * 37450 / 65536 + 96]")) << nest;
+  EXPECT_THAT(nest, HasSubstr("prefetch s1[v0 * 96 + v3 * 16 * 28087 / 65536 + 150]")) << nest;
+}
+
 TEST(Prefetch, BecomesTheInstruction) {
   const CheckResult result =
       CheckTexts(kProduct,
@@ -63,6 +78,24 @@ TEST(Prefetch, BecomesTheInstruction) {
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_EQ(codegen::CountOf(*text, "prefetcht0"), 4U) << *text;
   }
+}
+
+TEST(Prefetch, ASharedOneIsRefused) {
+  EXPECT_THAT(Loops(kProduct, "prefetch(s0.r0, x1, 6, all)"), HasSubstr("'all' is not 'shared'"));
+  EXPECT_THAT(Loops(kProduct, "prefetch(s0.r0, x1, 1048577, shared)"),
+              HasSubstr("the distance must lie in 1..1048576"));
+  EXPECT_THAT(Loops("workload 1\nx0: f32[9,3] input range(-1,1)\n"
+                    "s0: f32[8,3] output = x0[i0, i1] + x0[i0 + 1, i1]\n",
+                    "prefetch(s0.i0, x0, 1, shared)"),
+              HasSubstr("prefetch at s0.i0: x0 is not read once"));
+  EXPECT_THAT(Loops("workload 1\nx0: f32[9,256] input range(-1,1)\n"
+                    "s0: f32[9,256] output = x0[8 - i0, i1]\n",
+                    "prefetch(s0.i0, x0, 1, shared)"),
+              HasSubstr("x0 is not read forwards"));
+  EXPECT_THAT(Loops("workload 1\nx0: f32[9,256] input range(-1,1)\n"
+                    "s0: f32[9,256] output = x0[i0, i1]\n",
+                    "prefetch(s0.i0, x0, 1, shared)"),
+              HasSubstr("x0 is too much for so few points"));
 }
 
 TEST(Prefetch, IsRefused) {

@@ -386,8 +386,10 @@ class Generator {
     const int loop = r_.Pick(schedule(id).order);
     const ir::LoopKind kind = schedule(id).loops[static_cast<size_t>(loop)].kind;
     if (kind == ir::LoopKind::kVector && !r_.Chance(0.05)) return;
-    Try(fmt::format("prefetch({}, {}, {})", LoopName(id, loop),
-                    s_.workload.tensors[static_cast<size_t>(tensor)].name, r_.Between(1, 4)));
+    const char* shared = r_.Chance(0.3) ? ", shared" : "";
+    Try(fmt::format("prefetch({}, {}, {}{})", LoopName(id, loop),
+                    s_.workload.tensors[static_cast<size_t>(tensor)].name, r_.Between(1, 4),
+                    shared));
   }
 
   const std::string& LoopName(int id, int loop) const {
