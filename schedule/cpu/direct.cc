@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "ir/cpu/cpu_target.h"
 #include "schedule/cpu/cpu_rules.h"
 #include "schedule/cpu/panels.h"
 #include "schedule/cpu/tile_table.h"
