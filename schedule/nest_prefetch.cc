@@ -130,9 +130,9 @@ absl::Status NestBuilder::AddPrefetches(const Instance& instance, size_t positio
 }
 
 // What lies `distance` iterations further is as long as what all iterations of a point's reduction
-// read. Of that a tile of points at q, of all M that read the same, takes what begins at q/M and is
-// as much as it has of the points; the loop that stands e elements from the beginning of its own
-// part then takes what stands e times that share from there.
+// read. All M points that read the same fetch equal parts of it: the tile that begins at point q
+// those from q/M on, as many as it has points. In the loop that is so much of the distance to the
+// beginning of what is read now.
 absl::Status NestBuilder::AddShares(const Instance& instance, int loop,
                                     const LoopNode::Prefetch& prefetch,
                                     std::vector<ir::Stmt>* out) {

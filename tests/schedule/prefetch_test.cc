@@ -61,9 +61,9 @@ TEST(Prefetch, TilesThatReadAPanelFetchEqualSharesOfTheNextOne) {
                                  "s2 = cache_write(s0, register, at=s0.i0.0)\n"
                                  "unroll(s0.i0.1)\nvectorize(s0.i1.1)\n"
                                  "prefetch(s0.r0, s1, 6, shared)");
-  // 4 of 7 rows, in units of 1/65536: 37450; 3 of 7, which begin at 4 · 96 / 7: 28087.
-  EXPECT_THAT(nest, HasSubstr("prefetch s1[v0 * 96 + v1 * 16 * 37450 / 65536 + 96]")) << nest;
-  EXPECT_THAT(nest, HasSubstr("prefetch s1[v0 * 96 + v3 * 16 * 28087 / 65536 + 150]")) << nest;
+  // 4 of 7 rows: 9.14 of 16 elements a step; 3 of 7, which begin at 4 · 96 / 7: 6.86.
+  EXPECT_THAT(nest, HasSubstr("prefetch s1[v0 * 96 + v3 * 9 + 96]"));
+  EXPECT_THAT(nest, HasSubstr("prefetch s1[v0 * 96 + v10 * 6 + v10 * 3511 // 4096 + 150]"));
 }
 
 TEST(Prefetch, BecomesTheInstruction) {

@@ -382,14 +382,12 @@ class Generator {
     const int producer = s_.workload.Producer(tensor);
     const bool in_registers = producer >= 0 && schedule(producer).place == Place::kAt &&
                               schedule(producer).storage == Storage::kRegister;
-    if (in_registers && !r_.Chance(0.05)) return;
     const int loop = r_.Pick(schedule(id).order);
-    const ir::LoopKind kind = schedule(id).loops[static_cast<size_t>(loop)].kind;
-    if (kind == ir::LoopKind::kVector && !r_.Chance(0.05)) return;
+    const LoopNode& node = schedule(id).loops[static_cast<size_t>(loop)];
+    if ((in_registers || node.kind == ir::LoopKind::kVector) && !r_.Chance(0.05)) return;
+    const auto& name = s_.workload.tensors[static_cast<size_t>(tensor)].name;
     const char* shared = r_.Chance(0.3) ? ", shared" : "";
-    Try(fmt::format("prefetch({}, {}, {}{})", LoopName(id, loop),
-                    s_.workload.tensors[static_cast<size_t>(tensor)].name, r_.Between(1, 4),
-                    shared));
+    Try(fmt::format("prefetch({}, {}, {}{})", node.name, name, r_.Between(1, 4), shared));
   }
 
   const std::string& LoopName(int id, int loop) const {
