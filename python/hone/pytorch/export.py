@@ -15,6 +15,7 @@ import torch._dynamo
 import torch.fx.traceback
 
 from .. import errors
+from .aliases import drop_dropouts
 from .exporter import save, to_onnx
 from .guards import add_guards
 from .observe import Interpreter, Observation, first_line
@@ -97,6 +98,7 @@ def export(module: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequenc
             program = torch.export.export(part, examples, strict=False)
         except Exception as error:
             raise Refusal.of_node(part.run.at, f"torch.export: {first_line(error)}") from error
+        drop_dropouts(program)
         add_guards(program)
         try:
             onnx = to_onnx(program)

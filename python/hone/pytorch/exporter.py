@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .aliases import hidden_views
 from .lower import lower
 
 _SMALL = 8192  # elements of a constant that passes may compute with
@@ -78,13 +79,18 @@ def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def _one_trace() -> contextlib.AbstractContextManager[None]:
-    """The exporter traces a program once more to decompose operators: only where there are some."""
+    """The exporter traces a program once more to decompose operators: only where there are some. It keeps
+    those that it knows as they are, and does not see then whose memory is written in place."""
     # pylint: disable=import-outside-toplevel
     from torch.onnx._internal.exporter import _fx_passes
     decompose = _fx_passes.decompose_with_registry
 
     def where_needed(program: Any, registry: Any) -> Any:
-        return program if lower(program, registry.is_registered) else decompose(program, registry)
+        if lower(program, registry.is_registered):
+            return program
+        hidden = hidden_views(program)
+        kept = {name: said for name, said in registry.functions.items() if said[0].fx_target not in hidden}
+        return decompose(program, types.SimpleNamespace(functions=kept))
     return _replaced(_fx_passes, "decompose_with_registry", where_needed)
 
 
