@@ -2,6 +2,7 @@
 import unittest
 import unittest.mock
 
+import hone
 from torch_backend_cases import MISSING, Case, Small
 
 if not MISSING:
@@ -46,8 +47,8 @@ def themselves(x):
     """In place, into what operators give that give their argument itself or a view of it: it is written. Beside
     each, one that copies."""
     y = torch.relu(x)
-    gives = [F.dropout(y, 0.5, False), F.dropout(y, 0.0, True), torch.dropout(y, 0.5, False), F.dropout2d(y, 0.5, False),
-             F.alpha_dropout(y, 0.5, False), F.feature_alpha_dropout(y, 0.5, False),
+    gives = [F.dropout(y, 0.5, False), F.dropout(y, 0.0, True), torch.dropout(y, 0.5, False),
+             F.dropout2d(y, 0.5, False), F.alpha_dropout(y, 0.5, False), F.feature_alpha_dropout(y, 0.5, False),
              torch.feature_dropout(y, 0.5, False), nn.Identity()(y), y.contiguous(), y.to(torch.float32),
              y.to("cpu"), y.to(y), y.type(torch.float32), y.type_as(y), y.float(), y.cpu(), y.detach(), y.real,
              y.resolve_conj(), +y, y.expand(y.shape), y.expand_as(y), y.broadcast_to(y.shape), y.reshape(-1),
@@ -55,8 +56,8 @@ def themselves(x):
              y.unsqueeze(0), y.mT, y.movedim(0, 1), y[:], y[None], y.chunk(2, 1)[0], y.tensor_split(2, 1)[1],
              y.unbind(1)[0], torch.broadcast_tensors(y, y)[0], torch.atleast_1d(y), y.swapaxes(0, 1).mT,
              torch.einsum("abcd->abcd", y), torch.einsum("abcd->bacd", y), F.dropout(y.view(-1), 0.5, False)[3:9]]
-    copies = [y.double(), y.to(torch.float32, copy=True), y.clone(), y.mT.contiguous(), y.mT.reshape(-1), y.mT.flatten(),
-              y.mT.ravel(), F.pad(y, (0, 0)), y.repeat(1, 1, 1, 1), torch.einsum("abcd->ab", y)]
+    copies = [y.double(), y.to(torch.float32, copy=True), y.clone(), y.mT.contiguous(), y.mT.reshape(-1),
+              y.mT.flatten(), y.mT.ravel(), F.pad(y, (0, 0)), y.repeat(1, 1, 1, 1), torch.einsum("abcd->ab", y)]
     for i, (one, other) in enumerate(zip(gives, copies * len(gives))):
         one.add_(i)
         other.mul_(3)
@@ -132,6 +133,17 @@ class TorchExportTest(Case):
                     self.assert_equal(given, kept)
                     self.assertEqual([row["state"] for row in self.rows()], ["compiled"])
         self.assertEqual(self.fallbacks(), [])
+
+    def test_modules_are_written_through_as_well(self):
+        class Written(nn.Module):
+            def forward(self, x):
+                y = torch.relu(x)
+                F.dropout(y, 0.5, False).add_(1)
+                torch.einsum("abcd->bacd", y).add_(x.mT)
+                return y * 2
+        x = torch.randn(2, 2, 4, 4)
+        with torch.no_grad():
+            torch.testing.assert_close(torch.as_tensor(hone.compile(Written(), x, log=False)(x)), Written()(x))
 
     def test_sequences_of_tensors(self):
         with torch.no_grad():

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import types
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 
 import torch
 
-from .aliases import hidden_views
+from .aliases import drop_dropouts, hidden_views
 from .lower import lower
 
 _SMALL = 8192  # elements of a constant that passes may compute with
@@ -79,19 +80,32 @@ def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def _one_trace() -> contextlib.AbstractContextManager[None]:
-    """The exporter traces a program once more to decompose operators: only where there are some. It keeps
-    those that it knows as they are, and does not see then whose memory is written in place."""
+    """The exporter traces a program once more to decompose operators: only where there are some."""
+    def where_needed(decompose: Any, program: Any, registry: Any) -> Any:
+        return program if lower(program, registry.is_registered) else _decomposed(decompose, program, registry)
+    return _decomposing(where_needed)
+
+
+def written_through() -> contextlib.AbstractContextManager[None]:
+    """The exporter of a module sees whose memory is written in place."""
+    def seen(decompose: Any, program: Any, registry: Any) -> Any:
+        drop_dropouts(program)
+        return _decomposed(decompose, program, registry)
+    return _decomposing(seen)
+
+
+def _decomposing(made: Any) -> contextlib.AbstractContextManager[None]:
     # pylint: disable=import-outside-toplevel
     from torch.onnx._internal.exporter import _fx_passes
     decompose = _fx_passes.decompose_with_registry
+    return _replaced(_fx_passes, "decompose_with_registry", functools.partial(made, decompose))
 
-    def where_needed(program: Any, registry: Any) -> Any:
-        if lower(program, registry.is_registered):
-            return program
-        hidden = hidden_views(program)
-        kept = {name: said for name, said in registry.functions.items() if said[0].fx_target not in hidden}
-        return decompose(program, types.SimpleNamespace(functions=kept))
-    return _replaced(_fx_passes, "decompose_with_registry", where_needed)
+
+def _decomposed(decompose: Any, program: Any, registry: Any) -> Any:
+    """The exporter keeps operators that it knows as they are, also those that hide a view."""
+    hidden = hidden_views(program)
+    kept = {name: said for name, said in registry.functions.items() if said[0].fx_target not in hidden}
+    return decompose(program, types.SimpleNamespace(functions=kept))
 
 
 @contextlib.contextmanager
