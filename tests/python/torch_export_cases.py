@@ -8,6 +8,7 @@ from torch_backend_cases import MISSING, Case, Small
 if not MISSING:
     import torch
     from hone.pytorch import exporter
+    from hone.pytorch.graph import graphs
     from torch import nn
     from torch.nn import functional as F
 
@@ -112,6 +113,27 @@ class TorchExportTest(Case):
                 self.compiled(Residual().eval())(x)
         self.assertEqual(*made)
         self.assertNotIn("Transpose", made[0])  # a weight of nn.Linear was transposed as a weight
+
+    def test_a_bias_of_zeros_is_none(self):
+        """Nor has a convolution without one, to which the exporter gives zeros, a kernel that adds them."""
+        kernels = []
+        x = torch.randn(1, 3, 9, 9)
+        for bias in (None, 0, 1):
+            torch._dynamo.reset()
+            net = nn.Conv2d(3, 4, 3, bias=bias is not None)
+            compiled = self.compiled(net)
+            with torch.no_grad():
+                if bias is not None:
+                    net.bias.fill_(bias)
+                self.assert_equal(compiled(x), net(x))
+                [graph] = [graph for graph in graphs if graph.number > self.last]
+                kernels.append([kernel["workload"] for kernel in graph.rows()[0].package.model.kernels])
+                if bias is not None:
+                    net.bias[1] = 2
+                    self.assert_equal(compiled(x), net(x))
+        without, zero, one = kernels
+        self.assertEqual(without, zero)
+        self.assertNotEqual(without, one)
 
     def test_writes_in_place_that_others_see(self):
         x = torch.randn(3, 4)

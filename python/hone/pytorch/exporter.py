@@ -33,8 +33,9 @@ def save(onnx: torch.onnx.ONNXProgram, path: str | os.PathLike[str]) -> None:
 
 
 def _simplify(model: Any) -> None:
-    """Without sequences of tensors and functions, which the exporter makes of some operators, and with
-    transposed weights as weights, so that kernels are those of a model exported by hand."""
+    """Without sequences of tensors and functions, which the exporter makes of some operators, with
+    transposed weights as weights and without biases of zeros, so that kernels are those of a model
+    exported by hand."""
     # pylint: disable=import-outside-toplevel
     import onnx_ir
     from onnx_ir.passes import common
@@ -44,6 +45,7 @@ def _simplify(model: Any) -> None:
         optimizer.optimize_ir(model, should_fold=_is_small)
     for node in list(model.graph):
         _fold_transpose(model.graph, node)
+        _drop_zero_bias(node)
     onnx_ir.passes.Sequential(common.RemoveUnusedNodesPass(), common.OutputFixPass(), common.NameFixPass())(model)
 
 
@@ -61,6 +63,20 @@ def _fold_transpose(graph: Any, node: Any) -> None:
     graph.register_initializer(made)
     result.replace_all_uses_with(made)
     graph.remove(node, safe=True)
+
+
+def _drop_zero_bias(node: Any) -> None:
+    """The exporter gives one to convolutions without any; networks before their training have some."""
+    if node.op_type in ("Conv", "ConvTranspose") and len(node.inputs) > 2 and _is_zero(node.inputs[2]):
+        node.resize_inputs(2)
+
+
+def _is_zero(value: Any) -> bool:
+    import onnx_ir as ir  # pylint: disable=import-outside-toplevel
+    while value.producer() is not None and value.producer().op_type in ("Expand", "CastLike"):
+        value = value.producer().inputs[0]
+    known = ir.convenience.get_const_tensor(value)
+    return known is not None and not known.numpy().any()
 
 
 def _is_small(node: Any) -> bool | None:
