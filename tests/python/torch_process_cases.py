@@ -192,7 +192,7 @@ class TorchProcessTest(Case):
         with torch.no_grad():
             compiled(x)
             before = hone.seen()[-1]
-            rows = hone.tune_seen(seconds=1, bar=False)
+            rows = hone.tune_seen(seconds=4, bar=False)
             self.assertEqual(rows[-1]["name"], before["name"])
             self.assert_equal(compiled(x), module(x))
         self.assertGreater(hone.Log("seen.db").stats()["records"], 0)

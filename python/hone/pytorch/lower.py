@@ -1,7 +1,7 @@
 """Programs of torch.export in the operators that PyTorch's exporter can say, where that takes no tracing.
 
 The exporter traces a program once more for its decompositions, which takes as long as the rest of it.
-Of most networks they change a dozen operators in known ways. Where a program has another one, or
+In most networks they change a dozen operators in known ways. Where a program has another one, or
 writes in place what something else may see, nothing is done here.
 """
 from __future__ import annotations
