@@ -93,11 +93,13 @@ def _export(module: Any, inputs: Any, path: str) -> Exported:
     except ImportError as error:
         raise errors.NotInstalled("torch exports to ONNX with the package onnxscript: "
                                   "pip install onnx onnxscript") from error
-    from .pytorch.export import Exported, quiet  # pylint: disable=import-outside-toplevel
+    # pylint: disable=import-outside-toplevel
+    from .pytorch.export import Exported, alone, quiet
+    from .pytorch.exporter import written_through
     training = module.training
     try:
         module.eval()
-        with quiet(), torch.no_grad():
+        with alone(), quiet(), torch.no_grad(), written_through():
             made = torch.onnx.export(module, example, path, dynamo=True, verbose=False)
     except Exception as error:
         raise errors.BadInput(f"torch cannot export {name} to ONNX: {_why(error)}") from error

@@ -27,7 +27,7 @@ class TorchTest(unittest.TestCase):
         for x in (self.x, self.x.clone().requires_grad_(), self.x.numpy(),
                   self.x.t().contiguous().t()):
             np.testing.assert_allclose(model(x), expected, rtol=1e-4, atol=1e-5)
-        session = hone.tune(self.net, (self.x,), seconds=1, log="torch.db")
+        session = hone.tune(self.net, (self.x,), seconds=4, log="torch.db")
         np.testing.assert_allclose(session.compile()(self.x), expected, rtol=1e-3, atol=1e-4)
 
     def test_what_cannot_be_exported_or_read_says_why(self):

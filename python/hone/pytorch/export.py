@@ -15,6 +15,7 @@ import torch._dynamo
 import torch.fx.traceback
 
 from .. import errors
+from .aliases import drop_dropouts
 from .exporter import save, to_onnx
 from .guards import add_guards
 from .observe import Interpreter, Observation, first_line
@@ -92,11 +93,12 @@ def export(module: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequenc
                                   "pip install onnx onnxscript") from error
     part = _Part(module, arguments, free, seen)
     examples = tuple(torch.empty(arguments[i].shape, dtype=arguments[i].dtype) for i in free)
-    with _alone(), torch.inference_mode(False), torch.no_grad(), quiet():
+    with alone(), torch.inference_mode(False), torch.no_grad(), quiet():
         try:
             program = torch.export.export(part, examples, strict=False)
         except Exception as error:
             raise Refusal.of_node(part.run.at, f"torch.export: {first_line(error)}") from error
+        drop_dropouts(program)
         add_guards(program)
         try:
             onnx = to_onnx(program)
@@ -162,7 +164,7 @@ def _said(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
+def alone() -> Iterator[None]:
     """PyTorch traces one graph at a time in a process. Meanwhile other threads that call compiled
     functions run them as PyTorch does; unless told so they would be refused as if they were traced."""
     with torch._dynamo.convert_frame.compile_lock, \

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import types
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import torch
 
+from .aliases import drop_dropouts, hidden_views
 from .lower import lower
 
 _SMALL = 8192  # elements of a constant that passes may compute with
@@ -31,8 +33,9 @@ def save(onnx: torch.onnx.ONNXProgram, path: str | os.PathLike[str]) -> None:
 
 
 def _simplify(model: Any) -> None:
-    """Without sequences of tensors and functions, which the exporter makes of some operators, and with
-    transposed weights as weights, so that kernels are those of a model exported by hand."""
+    """Without sequences of tensors and functions, which the exporter makes of some operators, with
+    transposed weights as weights and without biases of zeros, so that kernels are those of a model
+    exported by hand."""
     # pylint: disable=import-outside-toplevel
     import onnx_ir
     from onnx_ir.passes import common
@@ -42,6 +45,7 @@ def _simplify(model: Any) -> None:
         optimizer.optimize_ir(model, should_fold=_is_small)
     for node in list(model.graph):
         _fold_transpose(model.graph, node)
+        _drop_zero_bias(node)
     onnx_ir.passes.Sequential(common.RemoveUnusedNodesPass(), common.OutputFixPass(), common.NameFixPass())(model)
 
 
@@ -59,6 +63,20 @@ def _fold_transpose(graph: Any, node: Any) -> None:
     graph.register_initializer(made)
     result.replace_all_uses_with(made)
     graph.remove(node, safe=True)
+
+
+def _drop_zero_bias(node: Any) -> None:
+    """The exporter gives one to convolutions without any; networks before their training have some."""
+    if node.op_type in ("Conv", "ConvTranspose") and len(node.inputs) > 2 and _is_zero(node.inputs[2]):
+        node.resize_inputs(2)
+
+
+def _is_zero(value: Any) -> bool:
+    import onnx_ir as ir  # pylint: disable=import-outside-toplevel
+    while value.producer() is not None and value.producer().op_type in ("Expand", "CastLike"):
+        value = value.producer().inputs[0]
+    known = ir.convenience.get_const_tensor(value)
+    return known is not None and not known.numpy().any()
 
 
 def _is_small(node: Any) -> bool | None:
@@ -79,13 +97,31 @@ def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 def _one_trace() -> contextlib.AbstractContextManager[None]:
     """The exporter traces a program once more to decompose operators: only where there are some."""
+    def where_needed(decompose: Any, program: Any, registry: Any) -> Any:
+        return program if lower(program, registry.is_registered) else _decomposed(decompose, program, registry)
+    return _decomposing(where_needed)
+
+
+def written_through() -> contextlib.AbstractContextManager[None]:
+    """The exporter of a module sees whose memory is written in place."""
+    def seen(decompose: Any, program: Any, registry: Any) -> Any:
+        drop_dropouts(program)
+        return _decomposed(decompose, program, registry)
+    return _decomposing(seen)
+
+
+def _decomposing(made: Any) -> contextlib.AbstractContextManager[None]:
     # pylint: disable=import-outside-toplevel
     from torch.onnx._internal.exporter import _fx_passes
     decompose = _fx_passes.decompose_with_registry
+    return _replaced(_fx_passes, "decompose_with_registry", functools.partial(made, decompose))
 
-    def where_needed(program: Any, registry: Any) -> Any:
-        return program if lower(program, registry.is_registered) else decompose(program, registry)
-    return _replaced(_fx_passes, "decompose_with_registry", where_needed)
+
+def _decomposed(decompose: Any, program: Any, registry: Any) -> Any:
+    """The exporter keeps operators that it knows as they are, also those that hide a view."""
+    hidden = hidden_views(program)
+    kept = {name: said for name, said in registry.functions.items() if said[0].fx_target not in hidden}
+    return decompose(program, types.SimpleNamespace(functions=kept))
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Programs of torch.export in the operators that PyTorch's exporter can say, where that takes no tracing.
 
 The exporter traces a program once more for its decompositions, which takes as long as the rest of it.
-Of most networks they change a dozen operators in known ways. Where a program has another one, or
+In most networks they change a dozen operators in known ways. Where a program has another one, or
 writes in place what something else may see, nothing is done here.
 """
 from __future__ import annotations
@@ -73,8 +73,6 @@ def _may_change(node: torch.fx.Node) -> bool:
     value, args = node.meta["val"], node.args
     if node.target is _aten.batch_norm.default:
         return args[5] is False and args[3] is not None and args[4] is not None
-    if node.target is _aten.dropout.default:
-        return args[2] is False
     if node.target in _POOLED:
         sizes = value.shape[-len(_POOLED[node.target]):]
         return all(size == 1 for size in sizes) and value.dtype.is_floating_point
@@ -154,7 +152,7 @@ def _out_of_place(graph: torch.fx.Graph, node: torch.fx.Node) -> torch.fx.Node:
 
 _POOLED = {_aten.adaptive_avg_pool1d.default: [-1], _aten.adaptive_avg_pool2d.default: [-1, -2]}
 _CHANGES: dict[Any, Callable[[torch.fx.Graph, torch.fx.Node], torch.fx.Node]] = {
-    _aten.dropout.default: _copy, _aten.contiguous.default: _dense,
+    _aten.contiguous.default: _dense,
     _aten.flatten.using_ints: _reshape, _aten.batch_norm.default: _normalise,
     _aten.to.dtype: _cast, _aten.to.dtype_layout: _cast, _aten.__and__.Tensor: _and,
     **dict.fromkeys(_POOLED, _mean), **dict.fromkeys(_IN_PLACE, _out_of_place)}
