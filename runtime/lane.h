@@ -103,7 +103,9 @@ class Lane {
       observer_->At(point, slot);
   }
 
-  /// Futex word of an owner that sleeps until its job is done.
+  /// Futex word of an owner that sleeps until its job is done. The owner alone puts it to kAwake,
+  /// when it is, and to kAsleep; who wakes it puts it to kBeingWoken before.
+  static constexpr uint32_t kAwake = 0, kAsleep = 1, kBeingWoken = 2;
   std::atomic<uint32_t>& owner_sleeps() { return owner_sleeps_; }
 
  private:
@@ -173,7 +175,7 @@ class Lane {
   std::vector<Slot> slots_;
   std::vector<std::vector<Sum>> sums_;  // by level: of kFan slots each, of kFan of those each, ...
   LaneObserver* observer_;
-  alignas(64) std::atomic<uint32_t> owner_sleeps_{0};
+  alignas(64) std::atomic<uint32_t> owner_sleeps_{kAwake};
 };
 
 }  // namespace hone::runtime

@@ -137,10 +137,16 @@ void ThreadPool::WakeBelow(Table& table, int seat, int slots, int waker) {
 }
 
 void ThreadPool::WakeOwner(Lane& lane, int seat) {
-  if (lane.owner_sleeps().load(std::memory_order_seq_cst) == 0) return;
+  std::atomic<uint32_t>& sleeps = lane.owner_sleeps();
+  if (sleeps.load(std::memory_order_seq_cst) == Lane::kAwake) return;
   lane.Reach(LaneObserver::Point::kBeforeWake, seat);
-  lane.owner_sleeps().store(0, std::memory_order_seq_cst);
-  FutexWake(lane.owner_sleeps());
+  uint32_t seen = Lane::kAsleep;
+  if (!sleeps.compare_exchange_strong(seen, Lane::kBeingWoken, std::memory_order_seq_cst) &&
+      seen == Lane::kAwake) {
+    return;
+  }
+  lane.Reach(LaneObserver::Point::kBeforeWake, seat);
+  FutexWake(sleeps);  // also where another is about to: that one may be stopped
 }
 
 void ThreadPool::Join(Crew& crew) {

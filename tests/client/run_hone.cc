@@ -19,7 +19,7 @@ ProgramRun RunProcess(const std::vector<std::string>& words, const std::string& 
   options.environment->insert(options.environment->end(), variables.begin(), variables.end());
   options.standard_input = ChildStream::kNull;
   RunOptions run;
-  run.timeout_ns = int64_t{kSanitized ? 240 : 60} * 1'000'000'000;
+  run.timeout_ns = int64_t{kSanitized ? 240 : 180} * 1'000'000'000;
   const auto result = RunSubprocess(options, run, SystemMonotonicClock());
   EXPECT_TRUE(result.ok()) << result.status();
   if (!result.ok()) return {};

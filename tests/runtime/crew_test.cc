@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <fstream>
 #include <numeric>
-#include <string>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -18,12 +16,14 @@
 #include "base/core/cpu.h"
 #include "base/core/random.h"
 #include "runtime/spin_budget.h"
+#include "tests/runtime/asleep.h"
 #include "tests/runtime/sluggish.h"
 #include "tests/runtime/watched_clock.h"
 
 namespace hone::runtime {
 namespace {
 
+using testing::AwaitSleep;
 using testing::Sluggish;
 using testing::WatchedClock;
 
@@ -444,20 +444,6 @@ cpu_set_t CpusOf(pid_t thread) {
   cpu_set_t set;
   EXPECT_EQ(::sched_getaffinity(thread, sizeof(set), &set), 0);
   return set;
-}
-
-/// Waits until a thread sleeps, two seconds at most.
-bool AwaitSleep(pid_t thread) {
-  const SystemMonotonicClock clock;
-  for (int turn = 0; turn < 2000; ++turn) {
-    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
-    std::string stat;
-    std::getline(file, stat);
-    const size_t name_end = stat.rfind(") ");
-    if (name_end != std::string::npos && stat.compare(name_end + 2, 1, "S") == 0) return true;
-    clock.SleepNs(1'000'000);
-  }
-  return false;
 }
 
 TEST(Crew, AThreadIsWokenAwayFromTheCpuOfWhoWakesIt) {

@@ -1,6 +1,7 @@
 // Sleeping, waking, sharing and forking, with threads that stop at every point by a seed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <immintrin.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -111,6 +112,30 @@ TEST(SeededStops, NoPartIsLostAndNothingHangsWhereverThreadsStop) {
     Call(*pool, 2 * seed, spin_ns, stops);
     other.join();
     ASSERT_FALSE(::testing::Test::HasFailure());
+  }
+}
+
+// Between its last look at the parts and what it says to others a caller cannot be stopped by a
+// test: the last part ends at every moment around that one.
+TEST(SeededStops, ACallerWakesThatFallsAsleepJustAsTheLastPartEnds) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    const HangGuard guard(seed);
+    Random random(seed);
+    auto crew = Crew::Create({.threads = 2, .spin_ns = 0});
+    ASSERT_TRUE(crew.ok());
+    for (int run = 0; run < 2000; ++run) {
+      const int64_t pauses = random.Between(16, 160);  // the caller looks 64 times, then sleeps
+      std::atomic<bool> begun{false};
+      (*crew)->RunOnEach(2, [&](int slot) {
+        if (slot == 0) {
+          while (!begun.load()) std::this_thread::yield();
+          return;
+        }
+        begun.store(true);
+        for (int64_t i = 0; i < pauses; ++i) _mm_pause();
+      });
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/core/clock.h"
 #include "base/core/cpu.h"
 #include "base/core/random.h"
 
@@ -130,6 +131,36 @@ TEST(Sleeper, AWakerThatComesLateLeavesTheThreadsCpusAlone) {
   cpu_set_t after;
   ASSERT_EQ(::sched_getaffinity(asleep.id.load(), sizeof(after), &after), 0);
   EXPECT_TRUE(CPU_EQUAL(&after, &all));
+  asleep.End();
+}
+
+/// Holds a thread that is about to fall asleep.
+class HoldSleeper final : public LaneObserver {
+ public:
+  void At(Point point, int) override {
+    if (point != Point::kBeforeSleep || held.exchange(true)) return;
+    held.notify_all();
+    open.wait(false);
+  }
+  std::atomic<bool> held{false}, open{false};
+};
+
+TEST(Sleeper, WorkThatComesJustBeforeItSleepsKeepsItAwake) {
+  const std::vector<int> cpus = AllowedCpus();
+  HoldSleeper hold;
+  Asleep asleep;
+  asleep.sleeper.Observe(&hold);
+  asleep.Start(1, cpus[0], SetOf(cpus));
+  hold.held.wait(false);
+  asleep.work.store(1);
+  asleep.sleeper.WakeIfAsleep(0);  // it is not
+  hold.open.store(true);
+  hold.open.notify_all();
+  const SystemMonotonicClock clock;
+  for (int turn = 0; turn < 10'000 && asleep.woken.load() == 0; ++turn) clock.SleepNs(1'000'000);
+  EXPECT_EQ(asleep.woken.load(), 1) << "within ten seconds";
+  asleep.sleeper.WakeIfAsleep(0);
+  asleep.woken.wait(0);
   asleep.End();
 }
 

@@ -8,18 +8,23 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/core/clock.h"
+#include "base/core/timed_wait.h"
 #include "runtime/context.h"
 #include "runtime/crew.h"
 #include "runtime/fork.h"
+#include "tests/runtime/asleep.h"
 #include "tests/runtime/child.h"
 #include "tests/runtime/test_model.h"
 
@@ -205,6 +210,54 @@ TEST(StoppedThreads, MemoryForAnotherMayBeRefused) {
   }
 }
 #endif
+
+/// Holds the thread on seat 1 as it wakes the caller, between its word and the wake itself: ten
+/// seconds at most.
+class HoldWake final : public LaneObserver {
+ public:
+  void At(Point point, int slot) override {
+    if (slot == 0 && point == Point::kBeforeSleep) ++callers_visits_;
+    if (slot != 1 || point != Point::kBeforeWake || ++visits_ != 2) return;
+    std::unique_lock<std::mutex> lock(mutex_);
+    held_.store(true);
+    was_let_go_ = WaitFor(changed_, lock, 10'000'000'000, [&] { return open_; });
+  }
+  /// By another of the pool's threads: the caller, which has no other wait, sleeps.
+  void AwaitCallersSleep(pid_t caller) const {
+    while (callers_visits_.load() < 2 || !IsAsleep(caller)) std::this_thread::yield();
+  }
+  void AwaitHeld() const {
+    while (!held_.load()) std::this_thread::yield();
+  }
+  void Open() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  bool was_let_go() const { return was_let_go_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<int> callers_visits_{0}, visits_{0};
+  std::atomic<bool> held_{false};
+  bool open_ = false, was_let_go_ = false;
+};
+
+TEST(StoppedThreads, TheCallerIsWokenByAnotherThanTheOneThatStopsAsItWakesIt) {
+  HoldWake hold;
+  {
+    const auto crew = Crew::Create({.threads = 3, .spin_ns = 0, .observer = &hold});
+    ASSERT_TRUE(crew.ok());
+    const pid_t caller = ::gettid();
+    (*crew)->RunOnEach(3, [&](int slot) {
+      if (slot == 1) hold.AwaitCallersSleep(caller);
+      if (slot == 2) hold.AwaitHeld();
+    });
+    hold.Open();
+  }
+  EXPECT_TRUE(hold.was_let_go()) << "the caller slept until that thread went on";
+}
 
 TEST(StoppedThreads, ContextsOfOnePoolShareOneInAChildToo) {
   auto pool = ThreadPool::Create({.threads = 3});
