@@ -202,7 +202,7 @@ TEST_F(TlsTest, WhatHasExpiredIsToldSo) {
 
 TEST_F(TlsTest, ACertificateThatExpiresEndsWhatItOpened) {
   // Beside other tests a worker may wait for seconds before it measures.
-  constexpr int64_t kLifeSeconds = 30;
+  constexpr int64_t kLifeSeconds = 15;
   IssueFor(server::CallerRole::kSubmit, "shorty", kLifeSeconds);
   IssueFor(server::CallerRole::kMeasure, "w1", kLifeSeconds);
   Daemon worker("w1", farm_.WorkerArgv("w1"), farm_.Path("w1.log"));
