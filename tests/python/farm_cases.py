@@ -35,7 +35,8 @@ class FarmTest(unittest.TestCase):
         network = os.path.abspath(hone.zoo("mlp"))
         session = farm.tune(network, seconds=6, threads=1, wait=False)
         counted = [p for p in session if p.candidates is not None]
-        self.assertGreaterEqual(len(counted), 2, "about one a second, where the machine is not busy")
+        # About one a second, of a search that may end early.
+        self.assertGreaterEqual(3 * len(counted), counted[-1].seconds)
         self.assertEqual({p.budget_seconds for p in counted}, {6})
         self.assertEqual(sorted(p.seconds for p in counted), [p.seconds for p in counted])
         self.assertGreater(counted[-1].candidates, 0)
