@@ -1,7 +1,6 @@
 #include "bench/kernel_run.h"
 
 #include <dlfcn.h>
-#include <emmintrin.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/core/flush_lines.h"
 #include "base/core/random.h"
 #include "base/status.h"
 #include "codegen/codegen.h"
@@ -163,20 +163,14 @@ bool KernelRun::Run() {
   return true;
 }
 
-void KernelRun::FlushConstants() const {
-  constexpr int64_t kLineBytes = 64;
-  for (const Buffer& constant : constants_) {
-    for (int64_t at = 0; at < constant.bytes; at += kLineBytes)
-      _mm_clflush(static_cast<const std::byte*>(constant.data) + at);
-  }
-  _mm_mfence();
-}
-
 KernelRun::Times KernelRun::Time(double seconds, bool cold_constants) {
   std::vector<double> all;
   const int64_t begin_ns = clock_.NowNs();
   do {
-    if (cold_constants) FlushConstants();
+    for (size_t i = 0; cold_constants && i < constants_.size(); ++i) {
+      FlushLines({static_cast<const std::byte*>(constants_[i].data),
+                  static_cast<size_t>(constants_[i].bytes)});
+    }
     const int64_t start_ns = clock_.NowNs();
     Run();
     all.push_back(SecondsSince(start_ns, clock_));

@@ -48,7 +48,6 @@ class KernelRun {
     ir::DType dtype = ir::DType::kF32;
   };
   Buffer Allocate(int64_t bytes, ir::DType dtype);
-  void FlushConstants() const;
 
   const MonotonicClock& clock_;
   schedule::Lowered lowered_;

@@ -52,7 +52,7 @@ absl::Status RunFile(const std::string& path, const Options& options, const ir::
   const bool wide = target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512;
   FmaPeak before = MeasureFmaPeak(wide, 0.1, clock);
   const KernelRun::Times times = kernel->Time(options.seconds, options.cold);
-  // A run that begins cold is never as fast by luck as one that finds everything in a cache.
+  // What a cold run takes depends on the memory meanwhile: no single run tells.
   const double seconds = options.cold ? times.median : times.best;
   FmaPeak after = MeasureFmaPeak(wide, 0.1, clock);
   const double peak = std::max(before.gflops, after.gflops);

@@ -184,13 +184,13 @@ void Crew::SleepUntilDone(uint64_t ticket) {
   std::atomic<uint32_t>& sleeps = lane_->owner_sleeps();
   for (;;) {
     lane_->Reach(LaneObserver::Point::kBeforeSleep, 0);
-    sleeps.store(Lane::kAsleep, std::memory_order_seq_cst);
+    sleeps.store(kAsleep, std::memory_order_seq_cst);
     if (lane_->FirstUndone(ticket) < 0) break;
     lane_->Reach(LaneObserver::Point::kBeforeSleep, 0);
-    FutexWait(sleeps, Lane::kAsleep);
+    FutexWait(sleeps, kAsleep);
     lane_->Reach(LaneObserver::Point::kAfterSleep, 0);
   }
-  sleeps.store(Lane::kAwake, std::memory_order_relaxed);
+  sleeps.store(kAwake, std::memory_order_relaxed);
 }
 
 }  // namespace hone::runtime

@@ -13,6 +13,9 @@ namespace hone::runtime {
 
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t), "the kernel sees the word itself");
 
+/// What such a word says of a thread that sleeps until somebody wakes it.
+inline constexpr uint32_t kAwake = 0, kAsleep = 1, kBeingWoken = 2;
+
 /// Sleeps while the word is `expected`. A wrong value, a signal or a spurious return all lead back
 /// to the caller's own check.
 inline void FutexWait(const std::atomic<uint32_t>& word, uint32_t expected) {

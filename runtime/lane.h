@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/futex.h"
+
 // One job after another, cut into parts that threads claim. Nothing here waits, sleeps or starts a
 // thread.
 namespace hone::runtime {
@@ -105,7 +107,6 @@ class Lane {
 
   /// Futex word of an owner that sleeps until its job is done. The owner alone puts it to kAwake,
   /// when it is, and to kAsleep; who wakes it puts it to kBeingWoken before.
-  static constexpr uint32_t kAwake = 0, kAsleep = 1, kBeingWoken = 2;
   std::atomic<uint32_t>& owner_sleeps() { return owner_sleeps_; }
 
  private:

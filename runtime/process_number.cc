@@ -24,6 +24,10 @@ std::atomic<uint64_t>* WipedWord() {
 
 std::atomic<uint64_t> last_number{0};  // of this process or those that it comes from
 
+// Its word is made when the library is loaded: a fork while another thread makes it would leave the
+// word's lock held in the child.
+[[maybe_unused]] const uint64_t at_load = ProcessNumber();
+
 }  // namespace
 
 uint64_t ProcessNumber() {

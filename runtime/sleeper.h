@@ -19,8 +19,8 @@ bool TakeCpu(int here, int barred, cpu_set_t& allowed);
 /// it fell asleep on that one or in a virtual machine: the system might leave both there, for as
 /// long as a run takes, beside idle CPUs. Its set of allowed CPUs lacks that one until it goes on.
 ///
-/// One of those who want it awake wakes it, and it does not go on before that one is done: nobody
-/// else touches its set meanwhile.
+/// Where several threads want it awake, the first of them wakes it. The sleeper goes on only when
+/// that thread is done with its set of CPUs, so that two threads never change the set at once.
 class Sleeper {
  public:
   /// For tests: where threads stop.
@@ -53,9 +53,6 @@ class Sleeper {
   void WakeIfAsleep(int slot);
 
  private:
-  // The thread alone puts it to kAsleep and back; who wakes it by way of kBeingWoken.
-  static constexpr uint32_t kAwake = 0, kAsleep = 1, kBeingWoken = 2;
-
   void GetUp();
   void Bar();
   void Unbar();
@@ -64,7 +61,7 @@ class Sleeper {
       observer_->At(point, slot);
   }
 
-  std::atomic<uint32_t> word_{kAwake};  // futex word
+  std::atomic<uint32_t> word_{kAwake};  // futex word: the thread alone puts it to kAsleep
   std::atomic<pid_t> id_{0};            // 0: it stays on its CPU
   std::atomic<int> cpu_{-1};            // where it fell asleep
   std::atomic<int> barred_{-1};         // the CPU that it was woken away from, and may use again

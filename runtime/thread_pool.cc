@@ -138,11 +138,11 @@ void ThreadPool::WakeBelow(Table& table, int seat, int slots, int waker) {
 
 void ThreadPool::WakeOwner(Lane& lane, int seat) {
   std::atomic<uint32_t>& sleeps = lane.owner_sleeps();
-  if (sleeps.load(std::memory_order_seq_cst) == Lane::kAwake) return;
+  if (sleeps.load(std::memory_order_seq_cst) == kAwake) return;
   lane.Reach(LaneObserver::Point::kBeforeWake, seat);
-  uint32_t seen = Lane::kAsleep;
-  if (!sleeps.compare_exchange_strong(seen, Lane::kBeingWoken, std::memory_order_seq_cst) &&
-      seen == Lane::kAwake) {
+  uint32_t seen = kAsleep;
+  if (!sleeps.compare_exchange_strong(seen, kBeingWoken, std::memory_order_seq_cst) &&
+      seen == kAwake) {
     return;
   }
   lane.Reach(LaneObserver::Point::kBeforeWake, seat);

@@ -225,7 +225,7 @@ void CpuFeatures::Extract(uint64_t id, std::span<float> row) const {
   put(t.lane_use);
   put(t.thread_balance);
   put(t.efficiency);
-  put(is(f.columns_outside) + is(f.ahead));
+  put(is(f.columns_outside) + is(f.ahead));  // 2: and panels are fetched ahead
   put(Log(static_cast<double>(f.reduce_block)));
   put(is(direct && f.padding == Padding::kGuard));
   put(is(direct && f.padding == Padding::kPeeled));

@@ -1,40 +1,20 @@
 #include "measure/cpu/cpu_candidate.h"
 
-#include <cpuid.h>
-#include <immintrin.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
+#include "base/core/flush_lines.h"
 #include "base/core/status_macros.h"
 
 namespace hone::measure {
 namespace {
 
-constexpr size_t kLineBytes = 64;
 // More than this leaves the caches by itself.
 constexpr size_t kMaxFlushBytes = size_t{64} << 20;
 /// Where the part of the work is that is run, in turns. Borders, at both ends, are unlike the rest.
 constexpr std::array<double, 6> kPlaces = {0.5, 0.2, 0.8, 0.35, 0.65, 0.1};
 constexpr double kLeastPart = 1e-6;
-
-bool HasClflushopt() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & (1U << 23)) != 0;
-}
-
-__attribute__((target("clflushopt"))) void FlushLinesFast(const std::byte* data, size_t bytes) {
-  for (size_t at = 0; at < bytes; at += kLineBytes) {
-    _mm_clflushopt(const_cast<std::byte*>(data + at));
-  }
-}
-
-void FlushLines(std::span<const std::byte> span) {
-  static const bool fast = HasClflushopt();
-  if (fast) return FlushLinesFast(span.data(), span.size());
-  for (size_t at = 0; at < span.size(); at += kLineBytes) _mm_clflush(span.data() + at);
-}
 
 double PartOf(int64_t ns, double whole_ns) {
   return std::clamp(static_cast<double>(ns) / std::max(whole_ns, 1.0), kLeastPart, 1.0);
@@ -115,7 +95,6 @@ void CpuCandidate::FlushConstants() const {
     FlushLines(data_->constants[i].span().first(static_cast<size_t>(artifact_.constants[i].bytes)));
   }
   for (const GuardedBuffer& buffer : *prologue_) FlushLines(buffer.span());
-  _mm_mfence();
 }
 
 Result<PartTimes> CpuCandidate::RunPartAt(double place,

@@ -149,7 +149,7 @@ class DirectRule final : public CpuRule {
     Sketch s{name, {}, nullptr, form};
     s.tables = {TileTable(tile.rows_total, tile, subject->target, contraction),
                 {"order", {"order"}, {{0}, {1}}}};
-    if (contraction && HasPanelsToFetch(TraceWriter(workload), tile)) {
+    if (contraction && HasPanelsToFetch(workload, tile)) {
       form->fetched_bytes = workload.tensors[tile.packed[0]].Bytes();
       s.tables.back().rows.push_back({2});
     }

@@ -224,12 +224,12 @@ void PackPanels(TraceWriter& w, const TileForm& f, int64_t panel, const ir::Targ
   }
 }
 
-bool HasPanelsToFetch(const TraceWriter& w, const TileForm& f) {
+bool HasPanelsToFetch(const ir::Workload& w, const TileForm& f) {
   constexpr int64_t kLeastBytes = 1 << 17;
   if (f.packed.size() != 1 || f.row_axis < 0 || f.tile_groups > 0 || f.reduce.empty() ||
       std::ranges::count(f.unrolled, f.reduce.back()) > 0)
     return false;
-  const ir::Tensor& packed = w.workload().tensors[f.packed[0]];
+  const ir::Tensor& packed = w.tensors[f.packed[0]];
   return packed.kind == ir::TensorKind::kConstant && packed.Bytes() >= kLeastBytes;
 }
 

@@ -85,9 +85,8 @@ double ShareImbalance(const ir::Stage& stage, const TileForm& form, const TileCh
 /// Copies what the anchor reads again and again into panels of so many elements along the vector
 /// axis.
 void PackPanels(TraceWriter& writer, const TileForm& form, int64_t panel, const ir::Target& target);
-/// Whether panels can be fetched ahead: constants of a contraction, more of them than the first
-/// caches hold, that several tiles of rows read.
-bool HasPanelsToFetch(const TraceWriter& writer, const TileForm& form);
+/// Whether panels can be fetched ahead: those of constants of at least 128 KB, which rows share.
+bool HasPanelsToFetch(const ir::Workload& workload, const TileForm& form);
 /// `padding` says whether the row axis's borders are peeled (an inlined guard) or not.
 void ScheduleTile(TraceWriter& writer, const TileForm& form, const TileChoice& choice,
                   Padding padding, const ir::Target& target);

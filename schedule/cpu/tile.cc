@@ -390,7 +390,8 @@ void ScheduleTile(TraceWriter& w, const TileForm& f, const TileChoice& c, Paddin
   const bool own = f.owner == f.anchor;
   if (f.vector_axis < 0) return;
   const int64_t panel = c.vectors * f.lanes;
-  const bool ahead = c.order == TileChoice::Order::kColumnsAhead && HasPanelsToFetch(w, f);
+  const bool ahead =
+      c.order == TileChoice::Order::kColumnsAhead && HasPanelsToFetch(w.workload(), f);
   const std::string panels = w.NextStage();
   PackPanels(w, f, panel, target);
   if (padding != Padding::kTile) WidenShared(w, f, target);

@@ -1,7 +1,6 @@
 #include <iostream>
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "fmt/format.h"
@@ -16,6 +15,7 @@
 #include "schedule/lower.h"
 #include "schedule/space.h"
 #include "tests/codegen/assemblers.h"
+#include "tests/ptx/product_text.h"
 #include "tests/ptx/run_ptx.h"
 #include "tests/schedule/nest_check.h"
 
@@ -41,25 +41,17 @@ struct Product {
   bool transposed_first = false, transposed_second = false, constant = false, follows = false;
 
   std::string Text() const {
-    const std::string b = batch > 0 ? fmt::format("{},", batch) : "";
-    const std::string lead = batch > 0 ? "i0, " : "", row = batch > 0 ? "i1" : "i0",
-                      column = batch > 0 ? "i2" : "i1";
-    const auto [m, n, k] = std::tuple(rows, columns, depth);
-    std::string text = fmt::format(
-        "workload 1\nx0: {}[{}{}] input {}\nx1: {}[{}{}] {}\n", first, b,
-        transposed_first ? fmt::format("{},{}", k, m) : fmt::format("{},{}", m, k), RangeOf(first),
-        second, b, transposed_second ? fmt::format("{},{}", n, k) : fmt::format("{},{}", k, n),
-        constant ? "constant" : "input " + RangeOf(second));
-    if (follows) text += fmt::format("x2: f32[{0}] constant\nx3: i32[{0}] constant\n", n);
-    text += fmt::format("s0: i32[{}{},{}]{} = sum[r0:{}] (i32(x0[{}{}]) * i32(x1[{}{}]))\n", b, m,
-                        n, follows ? "" : " output", k, lead,
-                        transposed_first ? "r0, " + row : row + ", r0", lead,
-                        transposed_second ? column + ", r0" : "r0, " + column);
+    const ProductText p(rows, columns, depth, batch, transposed_first, transposed_second);
+    std::string text = fmt::format("workload 1\nx0: {}[{}] input {}\nx1: {}[{}] {}\n", first,
+                                   p.first, RangeOf(first), second, p.second,
+                                   constant ? "constant" : "input " + RangeOf(second));
+    if (follows) text += fmt::format("x2: f32[{0}] constant\nx3: i32[{0}] constant\n", columns);
+    text += p.Sum("i32", !follows);
     if (follows) {
       text += fmt::format(
-          "s1: u8[{0}{1},{2}] output = u8(max(min(round(f32(s0[{3}{4}, {5}] - x3[{5}]) * x2[{5}]) "
+          "s1: u8[{0}] output = u8(max(min(round(f32(s0[{1}{2}, {3}] - x3[{3}]) * x2[{3}]) "
           "+ 3.0, 255.0), 0.0))\n",
-          b, m, n, lead, row, column);
+          p.result, p.lead, p.row, p.column);
     }
     return text;
   }

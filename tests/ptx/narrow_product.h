@@ -2,9 +2,10 @@
 
 #include <cstdint>
 #include <string>
-#include <tuple>
 
 #include "fmt/format.h"
+
+#include "tests/ptx/product_text.h"
 
 namespace hone::ptx {
 
@@ -16,26 +17,18 @@ struct NarrowProduct {
   bool transposed_first = false, transposed_second = false, follows = false;
 
   std::string Text() const {
-    const std::string b = batch > 0 ? fmt::format("{},", batch) : "";
-    const std::string lead = batch > 0 ? "i0, " : "", row = batch > 0 ? "i1" : "i0",
-                      column = batch > 0 ? "i2" : "i1";
-    const auto [m, n, k] = std::tuple(rows, columns, depth);
-    std::string text = fmt::format(
-        "workload 1\nx0: {0}[{1}{2}] input range(-1,1)\nx1: {0}[{1}{3}] input range(-1,1)\n", type,
-        b, transposed_first ? fmt::format("{},{}", k, m) : fmt::format("{},{}", m, k),
-        transposed_second ? fmt::format("{},{}", n, k) : fmt::format("{},{}", k, n));
+    const ProductText p(rows, columns, depth, batch, transposed_first, transposed_second);
+    std::string text =
+        fmt::format("workload 1\nx0: {0}[{1}] input range(-1,1)\nx1: {0}[{2}] input range(-1,1)\n",
+                    type, p.first, p.second);
     if (follows)
-      text += fmt::format("x2: f32[{}] input range(-1,1)\nx3: f32[{}{},{}] input range(-1,1)\n", n,
-                          b, m, n);
-    text += fmt::format("s0: f32[{}{},{}]{} = sum[r0:{}] (f32(x0[{}{}]) * f32(x1[{}{}]))\n", b, m,
-                        n, follows ? "" : " output", k, lead,
-                        transposed_first ? "r0, " + row : row + ", r0", lead,
-                        transposed_second ? column + ", r0" : "r0, " + column);
+      text += fmt::format("x2: f32[{}] input range(-1,1)\nx3: f32[{}] input range(-1,1)\n", columns,
+                          p.result);
+    text += p.Sum("f32", !follows);
     if (follows) {
       text += fmt::format(
-          "s1: {0}[{1}{2},{3}] output = {0}(max(s0[{4}{5}, {6}] + x2[{6}] + "
-          "x3[{4}{5}, {6}], 0.0))\n",
-          type, b, m, n, lead, row, column);
+          "s1: {0}[{1}] output = {0}(max(s0[{2}{3}, {4}] + x2[{4}] + x3[{2}{3}, {4}], 0.0))\n",
+          type, p.result, p.lead, p.row, p.column);
     }
     return text;
   }

@@ -35,13 +35,8 @@ class CApi : public ::testing::Test {
   void TearDown() override { hone_model_close(model_); }
 
   hone_status RunModel(hone_context* context, const TestInputs& inputs, TestOutputs& outputs) {
-    const hone_input in[] = {{inputs.x.data(), inputs.x.size() * 4},
-                             {inputs.ids.data(), inputs.ids.size() * 8}};
-    const hone_output out[] = {{outputs.z.data(), outputs.z.size() * 4},
-                               {outputs.last.data(), outputs.last.size() * 4},
-                               {outputs.top.data(), outputs.top.size() * 4},
-                               {outputs.places.data(), outputs.places.size() * 8}};
-    return hone_context_run(context, in, 2, out, 4);
+    TestBuffers<hone_input, hone_output> buffers(inputs, outputs);
+    return hone_context_run(context, buffers.in, 2, buffers.out, 4);
   }
 
   /// Nothing: it could not be made; hone_last_error says why.

@@ -34,13 +34,8 @@ std::unique_ptr<Context> NewContext(std::shared_ptr<const Executable> executable
 }
 
 Status RunModel(Context& context, const TestInputs& inputs, TestOutputs& outputs) {
-  const std::vector<InputBuffer> in = {{inputs.x.data(), inputs.x.size() * 4},
-                                       {inputs.ids.data(), inputs.ids.size() * 8}};
-  const std::vector<OutputBuffer> out = {{outputs.z.data(), outputs.z.size() * 4},
-                                         {outputs.last.data(), outputs.last.size() * 4},
-                                         {outputs.top.data(), outputs.top.size() * 4},
-                                         {outputs.places.data(), outputs.places.size() * 8}};
-  return context.Run(in, out);
+  TestBuffers<InputBuffer, OutputBuffer> buffers(inputs, outputs);
+  return context.Run(buffers.in, buffers.out);
 }
 
 TEST(Context, ThreeRunsWithPoisonBetweenThemAreRight) {

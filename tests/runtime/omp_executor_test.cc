@@ -47,13 +47,9 @@ TEST(OpenMpExecutor, RunsAContextOfTheCApi) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const TestInputs inputs = MakeInputs(seed);
     TestOutputs outputs = EmptyOutputs();
-    const hone_input in[] = {{inputs.x.data(), inputs.x.size() * 4},
-                             {inputs.ids.data(), inputs.ids.size() * 8}};
-    const hone_output out[] = {{outputs.z.data(), outputs.z.size() * 4},
-                               {outputs.last.data(), outputs.last.size() * 4},
-                               {outputs.top.data(), outputs.top.size() * 4},
-                               {outputs.places.data(), outputs.places.size() * 8}};
-    ASSERT_EQ(hone_context_run(context, in, 2, out, 4), HONE_OK) << hone_last_error();
+    TestBuffers<hone_input, hone_output> buffers(inputs, outputs);
+    ASSERT_EQ(hone_context_run(context, buffers.in, 2, buffers.out, 4), HONE_OK)
+        << hone_last_error();
     ASSERT_EQ(outputs, Expected(inputs)) << "seed " << seed;
   }
   EXPECT_GE(openmp.calls.load(), 3);

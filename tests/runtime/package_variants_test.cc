@@ -95,13 +95,8 @@ TEST(PackageVariants, TheLoaderSaysWhichItRunsAndItComputes) {
   ASSERT_TRUE(context.ok()) << context.status().message();
   const TestInputs inputs = MakeInputs(3);
   TestOutputs outputs = EmptyOutputs();
-  const InputBuffer in[] = {{inputs.x.data(), inputs.x.size() * 4},
-                            {inputs.ids.data(), inputs.ids.size() * 8}};
-  const OutputBuffer out[] = {{outputs.z.data(), outputs.z.size() * 4},
-                              {outputs.last.data(), outputs.last.size() * 4},
-                              {outputs.top.data(), outputs.top.size() * 4},
-                              {outputs.places.data(), outputs.places.size() * 8}};
-  const Status ran = (*context)->Run(in, out);
+  TestBuffers<InputBuffer, OutputBuffer> buffers(inputs, outputs);
+  const Status ran = (*context)->Run(buffers.in, buffers.out);
   ASSERT_TRUE(ran.ok()) << ran.message();
   EXPECT_EQ(outputs, Expected(inputs));
 }

@@ -148,13 +148,8 @@ std::unique_ptr<Context> NewContext(const Context::Options& options) {
 bool RunsWell(Context& context) {
   const TestInputs inputs = MakeInputs(8);
   TestOutputs outputs = EmptyOutputs();
-  const InputBuffer in[] = {{inputs.x.data(), inputs.x.size() * 4},
-                            {inputs.ids.data(), inputs.ids.size() * 8}};
-  const OutputBuffer out[] = {{outputs.z.data(), outputs.z.size() * 4},
-                              {outputs.last.data(), outputs.last.size() * 4},
-                              {outputs.top.data(), outputs.top.size() * 4},
-                              {outputs.places.data(), outputs.places.size() * 8}};
-  return context.Run(in, out).ok() && outputs == Expected(inputs);
+  TestBuffers<InputBuffer, OutputBuffer> buffers(inputs, outputs);
+  return context.Run(buffers.in, buffers.out).ok() && outputs == Expected(inputs);
 }
 
 #if !defined(__SANITIZE_THREAD__)  // which takes a child's threads for those of its parent
@@ -313,15 +308,10 @@ TEST(Executor, ItsThreadsMayRoundAsTheyLike) {
              alone = NewContext({.threads = 1});
   TestInputs inputs = MakeInputs(1);
   for (float& x : inputs.x) x = x / 3 + 1e-40F;
-  const InputBuffer in[] = {{inputs.x.data(), inputs.x.size() * 4},
-                            {inputs.ids.data(), inputs.ids.size() * 8}};
   TestOutputs lent = EmptyOutputs(), expected = EmptyOutputs();
   for (const auto& [runs, outputs] : {std::pair(context.get(), &lent), {alone.get(), &expected}}) {
-    const OutputBuffer out[] = {{outputs->z.data(), outputs->z.size() * 4},
-                                {outputs->last.data(), outputs->last.size() * 4},
-                                {outputs->top.data(), outputs->top.size() * 4},
-                                {outputs->places.data(), outputs->places.size() * 8}};
-    ASSERT_TRUE(runs->Run(in, out).ok());
+    TestBuffers<InputBuffer, OutputBuffer> buffers(inputs, *outputs);
+    ASSERT_TRUE(runs->Run(buffers.in, buffers.out).ok());
   }
   EXPECT_EQ(lent, expected);
   EXPECT_EQ(changed.load(), 0);

@@ -70,6 +70,21 @@ TestOutputs Expected(const TestInputs& inputs);
 /// Outputs of the right sizes.
 TestOutputs EmptyOutputs();
 
+/// Where they lie, as a run takes them: of runtime/plan's buffers or of the C API's. They must
+/// outlive it.
+template <typename Input, typename Output>
+struct TestBuffers {
+  TestBuffers(const TestInputs& inputs, TestOutputs& outputs)
+      : in{{inputs.x.data(), inputs.x.size() * 4}, {inputs.ids.data(), inputs.ids.size() * 8}},
+        out{{outputs.z.data(), outputs.z.size() * 4},
+            {outputs.last.data(), outputs.last.size() * 4},
+            {outputs.top.data(), outputs.top.size() * 4},
+            {outputs.places.data(), outputs.places.size() * 8}} {}
+
+  Input in[2];
+  Output out[4];
+};
+
 /// What programs call that were built before the header's inline hone_context_options_init: the
 /// symbol of that name, which a file that has the header may find in itself.
 void FillOlderContextOptions(void* options);

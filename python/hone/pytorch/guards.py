@@ -117,7 +117,7 @@ def _look_up_one_hot(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     if classes <= 0:
         return  # as many as the data has
     table = call(graph, node, _aten.eye.default, classes, dtype=torch.int64,
-                  device=torch.device("cpu"))
+                 device=torch.device("cpu"))
     index = _not_negative(graph, node, node.args[0], classes)
     node.target, node.args = _aten.embedding.default, (table, index)
 
@@ -126,14 +126,14 @@ def _check_probabilities(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     """Outside [0, 1] an index is looked up that there is not."""
     given = node.args[0]
     inside = call(graph, given, _aten.logical_and.default,
-                   call(graph, given, _aten.ge.Scalar, given, 0),
-                   call(graph, given, _aten.le.Scalar, given, 1))
+                  call(graph, given, _aten.ge.Scalar, given, 0),
+                  call(graph, given, _aten.le.Scalar, given, 1))
     wrong = call(graph, given, _aten.logical_not.default, inside)
     index = call(graph, given, _aten.mul.Tensor,
-                  call(graph, given, _aten._to_copy.default, wrong, dtype=torch.int64), 2)
+                 call(graph, given, _aten._to_copy.default, wrong, dtype=torch.int64), 2)
     # No table of equal rows, of which Hone looks nothing up.
     rows = call(graph, given, _aten.arange.start, 0, 2, dtype=given.meta["val"].dtype,
-                 device=torch.device("cpu"))
+                device=torch.device("cpu"))
     rows = call(graph, given, _aten.unsqueeze.default, rows, 1)
     zero = call(graph, given, _aten.embedding.default, rows, index)
     zero = call(graph, given, _aten.squeeze.dim, zero, -1)
