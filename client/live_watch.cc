@@ -51,7 +51,7 @@ absl::Status LiveWatch::Run(const Hash128& session, ServerProgress& progress,
   changed_.notify_all();
   drawer.join();
   asker.join();
-  view_.Erase();
+  view_.End(progress);
   return watched;
 }
 

@@ -202,7 +202,7 @@ constexpr std::array kCommands = {
             "what was measured; closing the terminal leaves it running. The same command goes on "
             "where it was interrupted. After a finished session it begins a new one from the log's "
             "best schedules. `hone compile MODEL` reads the log back.\n\nWith --json, standard "
-            "error gets a line with an object {\"progress\":{...}} once a second.",
+            "error gets a line with an object {\"progress\":{...}} once a second and at the end.",
         .positionals = kModelPositionals,
         .options = kTuneOptions,
         .example = "hone tune resnet18.onnx --seconds 1m",

@@ -140,4 +140,12 @@ void ServerProgressView::Show(const ServerProgress& progress) {
   context_.err << std::flush;
 }
 
+void ServerProgressView::End(const ServerProgress& progress) {
+  context_.err << table_.Erase();
+  if (context_.json() && !context_.environment.error_is_terminal) {
+    context_.err << progress.Json(SystemWallClock()) << "\n";
+  }
+  context_.err << std::flush;
+}
+
 }  // namespace hone::client

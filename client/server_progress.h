@@ -73,8 +73,9 @@ class ServerProgressView {
  public:
   explicit ServerProgressView(CommandContext& context) : context_(context) {}
   void Show(const ServerProgress& progress);
-  /// Takes the live table away: the result has one too.
-  void Erase() { context_.err << table_.Erase() << std::flush; }
+  /// Takes the live table away, as the result has one too. A program that reads JSON gets the last
+  /// state, whenever its last line was.
+  void End(const ServerProgress& progress);
 
  private:
   CommandContext& context_;

@@ -413,10 +413,10 @@ absl::Status Tuning::Search(search::SessionOptions options, measure::Measurer& m
     progress.Show(view);
   });
   HONE_RETURN_IF_ERROR(Ended(session, run));
+  progress.End(view);
   if (context_.json()) {
     context_.json_result = TuneJson(view);
   } else {
-    progress.Erase();
     context_.out << TuneText(view, LineCellsOf(STDOUT_FILENO)) << std::flush;
   }
   const bool usable = session.tuner().TotalNs(true) > 0;

@@ -220,7 +220,13 @@ void TuneProgress::Show(const TuneView& view) {
   if (json && context_.err.fail() && !std::exchange(unread_, true)) std::raise(SIGTERM);
 }
 
-void TuneProgress::Erase() { context_.err << table_.Erase() << std::flush; }
+void TuneProgress::End(const TuneView& view) {
+  context_.err << table_.Erase();
+  if (context_.json() && !context_.environment.error_is_terminal) {
+    context_.err << ProgressJson(FactsOf(view)) << "\n";
+  }
+  context_.err << std::flush;
+}
 
 std::string TuneText(const TuneView& view, size_t cells) {
   const Tuner& t = view.session.tuner();

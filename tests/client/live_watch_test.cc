@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "base/core/fake_clock.h"
 #include "client/arguments.h"
 #include "client/option_table.h"
 #include "tests/client/server_stub.h"
@@ -82,6 +83,40 @@ TEST(LiveWatch, AProgramThatReadsJsonGetsALineEverySecond) {
     EXPECT_THAT(line, HasSubstr(R"("candidates":0)"));
   }
   EXPECT_GE(told, 3);  // looks, each a second after the one before
+}
+
+/// Measures a candidate at once after its first word, and ends.
+class SwiftServer final : public testing::ServerStub {
+ public:
+  absl::Status Watch(const Hash128&, int64_t*, const OnEvent& on_event,
+                     const std::function<bool()>&, int64_t) override {
+    on_event({.kind = SessionEvent::Kind::kState});
+    on_event({.kind = SessionEvent::Kind::kProposed, .attempt = 1, .proposer = "default"});
+    on_event({.kind = SessionEvent::Kind::kMeasured, .attempt = 1, .median_ns = 1000});
+    return absl::OkStatus();
+  }
+};
+
+TEST(LiveWatch, TheLastLineForAProgramTellsAllThatWasMeasured) {
+  Arguments arguments(*FindCommand("tune"));
+  arguments.Set("json", {"true"});
+  const FakeClock clock(0, 0);  // stands, so that no pause between two lines ends
+  const Environment environment{.clock = &clock};
+  std::ostringstream out, err;
+  CommandContext context{arguments, environment, out, err};
+  SwiftServer server;
+  ServerProgress progress({{.row = {.name = "conv"}, .workload = ""}});
+  LiveWatch watch(context, server, server, {});
+  ASSERT_TRUE(watch
+                  .Run({}, progress, [](const SessionEvent&) {}, [] { return false; }, kNsPerMs)
+                  .ok());
+  std::istringstream lines(err.str());
+  std::string first, last, more;
+  std::getline(lines, first);
+  std::getline(lines, last);
+  EXPECT_FALSE(std::getline(lines, more)) << more;
+  EXPECT_THAT(first, HasSubstr(R"("candidates":0)"));
+  EXPECT_THAT(last, HasSubstr(R"("candidates":1)"));
 }
 
 }  // namespace

@@ -66,7 +66,9 @@ TEST_F(TuneCommandTest, ADryRunTellsTasksBudgetAndEndAndMakesNoLog) {
 }
 
 TEST_F(TuneCommandTest, ATuningReportsAndItsLogBuildsTheModel) {
-  const json object = Parse(Tune({"--trials", "24", "--json"}));
+  const ProgramRun first = Tune({"--trials", "24", "--json"});
+  EXPECT_THAT(first.err, HasSubstr(R"("candidates":24)")) << "the last progress, before the result";
+  const json object = Parse(first);
   EXPECT_EQ(object["attempts"], 24);
   EXPECT_EQ(object["reason"], "trials used up");
   int64_t candidates = 0;
