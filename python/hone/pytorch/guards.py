@@ -57,8 +57,7 @@ def call(graph: torch.fx.Graph, like: torch.fx.Node, target: Any, *args: Any, **
     made.meta = {key: value for key, value in like.meta.items() if key not in ("val", "tensor_meta")}
     with like.meta["val"].fake_mode if isinstance(like.meta["val"], torch._subclasses.FakeTensor) \
             else torch._subclasses.FakeTensorMode():
-        made.meta["val"] = target(*[arg.meta["val"] if isinstance(arg, torch.fx.Node) else arg
-                                    for arg in args], **kwargs)
+        made.meta["val"] = target(*torch.fx.node.map_arg(args, lambda arg: arg.meta["val"]), **kwargs)
     return made
 
 

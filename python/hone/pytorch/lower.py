@@ -71,6 +71,10 @@ def _may_change(node: torch.fx.Node) -> bool:
     if node.target in _IN_PLACE:
         return _is_private(node)
     value, args = node.meta["val"], node.args
+    if node.target is _aten.diff.default:
+        x, n, dim, *_ = _differs(node)
+        shape = x.meta["val"].shape
+        return n == 1 and len(shape) > 0 and isinstance(shape[dim], int) and value.dtype is not torch.bool
     if node.target is _aten.batch_norm.default:
         return args[5] is False and args[3] is not None and args[4] is not None
     if node.target in _POOLED:
@@ -139,6 +143,24 @@ def _and(graph: torch.fx.Graph, node: torch.fx.Node) -> torch.fx.Node:
     return _made(graph, node, _aten.bitwise_and.Tensor, *node.args)
 
 
+def _differs(node: torch.fx.Node) -> list[Any]:
+    """Tensor, how often, dimension, what is put before and behind it."""
+    names = ("self", "n", "dim", "prepend", "append")
+    given = {"n": 1, "dim": -1, "prepend": None, "append": None, **dict(zip(names, node.args)), **node.kwargs}
+    return [given[name] for name in names]
+
+
+def _difference(graph: torch.fx.Graph, node: torch.fx.Node) -> torch.fx.Node:
+    x, _, dim, before, behind = _differs(node)
+    parts = [part for part in (before, x, behind) if part is not None]
+    with graph.inserting_before(node):
+        joined = x if len(parts) == 1 else call(graph, node, _aten.cat.default, parts, dim)
+        size = joined.meta["val"].shape[dim]
+        later = call(graph, node, _aten.slice.Tensor, joined, dim, 1, size)
+        earlier = call(graph, node, _aten.slice.Tensor, joined, dim, 0, size - 1)
+    return _made(graph, node, _aten.sub.Tensor, later, earlier)
+
+
 def _out_of_place(graph: torch.fx.Graph, node: torch.fx.Node) -> torch.fx.Node:
     made = _made(graph, node, _IN_PLACE[node.target], *node.args, **node.kwargs)
     # What reads the memory later sees the new value.
@@ -154,5 +176,5 @@ _POOLED = {_aten.adaptive_avg_pool1d.default: [-1], _aten.adaptive_avg_pool2d.de
 _CHANGES: dict[Any, Callable[[torch.fx.Graph, torch.fx.Node], torch.fx.Node]] = {
     _aten.contiguous.default: _dense,
     _aten.flatten.using_ints: _reshape, _aten.batch_norm.default: _normalise,
-    _aten.to.dtype: _cast, _aten.to.dtype_layout: _cast, _aten.__and__.Tensor: _and,
+    _aten.diff.default: _difference, _aten.to.dtype: _cast, _aten.to.dtype_layout: _cast, _aten.__and__.Tensor: _and,
     **dict.fromkeys(_POOLED, _mean), **dict.fromkeys(_IN_PLACE, _out_of_place)}
