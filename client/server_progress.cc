@@ -142,7 +142,7 @@ void ServerProgressView::Show(const ServerProgress& progress) {
 
 void ServerProgressView::End(const ServerProgress& progress) {
   context_.err << table_.Erase();
-  if (context_.json() && !context_.environment.error_is_terminal) {
+  if (!context_.environment.error_is_terminal && context_.json()) {
     context_.err << progress.Json(SystemWallClock()) << "\n";
   }
   context_.err << std::flush;

@@ -222,7 +222,7 @@ void TuneProgress::Show(const TuneView& view) {
 
 void TuneProgress::End(const TuneView& view) {
   context_.err << table_.Erase();
-  if (context_.json() && !context_.environment.error_is_terminal) {
+  if (!context_.environment.error_is_terminal && context_.json()) {
     context_.err << ProgressJson(FactsOf(view)) << "\n";
   }
   context_.err << std::flush;

@@ -33,7 +33,10 @@ def quantised(model, scheme, feeds, folder):
     out = folder / f"{pathlib.Path(model).stem}.{scheme}.onnx"
     if out.exists(): return str(out)
     prepared = folder / f"{pathlib.Path(model).stem}.prepared.onnx"
-    q.shape_inference.quant_pre_process(str(model), str(prepared), skip_symbolic_shape=True)
+    whole = folder / f"{pathlib.Path(model).stem}.whole.onnx"     # onnx refuses the links that the quantiser makes to weights beside a model
+    onnx.save(onnx.load(str(model)), str(whole))
+    q.shape_inference.quant_pre_process(str(whole), str(prepared), skip_symbolic_shape=True)
+    whole.unlink()
     m = onnx.load(str(prepared))
     if next(o.version for o in m.opset_import if o.domain in ("", "ai.onnx")) < PER_CHANNEL_OPSET:
         onnx.save(onnx.version_converter.convert_version(m, PER_CHANNEL_OPSET), str(prepared), save_as_external_data=m.ByteSize() > 1 << 30)

@@ -65,8 +65,9 @@ class FarmTest(unittest.TestCase):
         self.assertEqual(farm.best(best[0]["workload"])[0], best[0])
 
         judged = farm.tune(network, seconds=2, threads=1, judge=True).verdict
-        if judged.word is None:  # asked for, and made, on a busy machine
-            self.assertRegex(str(judged), "^model: no verdict, other programs disturbed it")
+        if judged.word is None:  # asked for, and made, on a busy machine or where two seconds found nothing
+            self.assertRegex(str(judged), "^model: no verdict, (other programs disturbed it|"
+                                          "every kernel keeps its default schedule)")
         else:
             self.assertRegex(str(judged), "^model: .* × ")
             self.assertGreater(judged.ratio, 0)
