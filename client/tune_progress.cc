@@ -221,8 +221,9 @@ void TuneProgress::Show(const TuneView& view) {
 }
 
 void TuneProgress::End(const TuneView& view) {
-  context_.err << table_.Erase();
-  if (!context_.environment.error_is_terminal && context_.json()) {
+  if (!context_.json()) {
+    context_.err << table_.Erase();
+  } else if (!context_.environment.error_is_terminal) {
     context_.err << ProgressJson(FactsOf(view)) << "\n";
   }
   context_.err << std::flush;

@@ -47,8 +47,8 @@ class TuneProgress {
  public:
   explicit TuneProgress(CommandContext& context) : context_(context) {}
   void Show(const TuneView& view);
-  /// Takes the live table away, as the result has one too. A program that reads JSON gets the last
-  /// state, whenever its last line was.
+  /// Takes the live table away where the result has one too. A program that reads JSON gets the
+  /// last state, whenever its last line was.
   void End(const TuneView& view);
 
  private:
