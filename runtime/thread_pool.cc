@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include "runtime/plan_check.h"
 #include "runtime/rounding.h"
 #include "runtime/spin_budget.h"
+#include "runtime/stop_rate.h"
 
 namespace hone::runtime {
 namespace {
@@ -35,6 +37,12 @@ constexpr int64_t kGivesWayNs = 1'000'000'000, kTurnNs = 1'000'000;
 // A crew counts as running for so long after it was seen so.
 constexpr int64_t kRunningNs = 2'000'000;
 
+int64_t StopsOfThisThread() {
+  rusage used{};
+  ::getrusage(RUSAGE_THREAD, &used);
+  return used.ru_nivcsw;
+}
+
 }  // namespace
 
 const MonotonicClock& ThreadPool::SystemClock() {
@@ -47,7 +55,8 @@ ThreadPool::ThreadPool(const Options& options)
     : clock_(options.clock != nullptr ? *options.clock : SystemClock()),
       spin_ns_(options.spin_ns),
       observer_(options.observer),
-      yield_(options.yield != nullptr ? options.yield : [] { ::sched_yield(); }) {}
+      yield_(options.yield != nullptr ? options.yield : [] { ::sched_yield(); }),
+      stops_(options.stops != nullptr ? options.stops : StopsOfThisThread) {}
 
 Result<std::shared_ptr<ThreadPool>> ThreadPool::Create(const Options& options) {
   if (options.threads < 1 || options.threads > kMaxThreads) {
@@ -186,6 +195,8 @@ void ThreadPool::Share(Crew& asking) {
 
 void ThreadPool::Blame(Crew& crew, int seat, int64_t since_ns) {
   const int64_t now_ns = clock_.NowNs();
+  thread_local StopRate of_this_thread;
+  const bool all_share = of_this_thread.IsHigh(now_ns, stops_);
   const std::lock_guard<std::mutex> lock(mutex_);
   Worker* const worker =
       crew.table_->members[static_cast<size_t>(seat)].load(std::memory_order_relaxed);
@@ -194,7 +205,7 @@ void ThreadPool::Blame(Crew& crew, int seat, int64_t since_ns) {
   const bool again = worker->blamed_before && since_ns - worker->blamed_ns < kBlameNs;
   worker->blamed_ns = now_ns;
   worker->blamed_before = !again;
-  worker->gives_way_until_ns.store(now_ns + kGivesWayNs, std::memory_order_relaxed);
+  worker->gives_way_until_ns.store(all_share ? 0 : now_ns + kGivesWayNs, std::memory_order_relaxed);
   if (!again) return;
   // As long as it fares no better, it is tried less and less often.
   const bool soon = since_ns - worker->left_out_until_ns < kSoonNs;

@@ -27,7 +27,8 @@ class Crew;
 /// crew wait for longer than the work takes, twice within 10 ms, is lent to nobody for 50 ms, and
 /// for twice as long (up to 0.8 s) if that happens again soon: it does not get to run, as on a
 /// machine that others use. From the first such wait on, for a second, it gives its core away
-/// between parts every millisecond, so that it is not stopped within one.
+/// between parts every millisecond, so that it is not stopped within one; but not where the caller
+/// is stopped time and again too: all threads share their cores there, and who gives way loses.
 ///
 /// Thread-safe. A child process after fork has none of the threads: there it lends nobody, and ends
 /// without waiting for any.
@@ -43,6 +44,8 @@ class ThreadPool {
     const MonotonicClock* clock = nullptr;  ///< null: the system's; must outlive the pool
     LaneObserver* observer = nullptr;       ///< for tests
     void (*yield)() = nullptr;              ///< gives the core away; null: sched_yield. For tests
+    /// How often the system stopped the calling thread; null: getrusage. For tests.
+    int64_t (*stops)() = nullptr;
   };
 
   /// All threads have begun when it returns. kResourceExhausted when one cannot be started,
@@ -125,6 +128,7 @@ class ThreadPool {
   const int64_t spin_ns_;
   LaneObserver* const observer_;
   void (*const yield_)();
+  int64_t (*const stops_)();
   Table nowhere_{1, nullptr};
 
   std::atomic<int> threads_{1};

@@ -321,10 +321,14 @@ TEST(Crew, CallerSpinsNoLongerThanAPartTakes) {
 }
 
 std::atomic<int> yields{0};
+std::atomic<int64_t> stops{0};
 
-TEST(Crew, AThreadThatWasStoppedWithinAPartGivesWayBetweenParts) {
+TEST(Crew, AThreadThatWasStoppedWithinAPartGivesWayBetweenPartsUnlessTheCallerIsStoppedToo) {
   const WatchedClock clock;
-  const auto crew = NewCrew({.threads = 2, .clock = &clock, .yield = [] { yields.fetch_add(1); }});
+  const auto crew = NewCrew({.threads = 2,
+                             .clock = &clock,
+                             .yield = [] { yields.fetch_add(1); },
+                             .stops = [] { return stops.load(); }});
   const auto work = [&] {
     // It is awake after the first. It may give way after its part of that, when the caller has
     // gone on already; with its part of the second it is past that, and the clock stands still.
@@ -349,6 +353,9 @@ TEST(Crew, AThreadThatWasStoppedWithinAPartGivesWayBetweenParts) {
   EXPECT_EQ(crew->width(), 2);
   clock.SleepNs(1'000'000'000);
   EXPECT_EQ(work(), 0);
+  stops += 100;  // since that wait
+  LetWait(*crew, clock, 1'000'000, 10'000);
+  EXPECT_EQ(work(), 0) << "all share their cores";
 }
 
 void AskLater(Crew& crew, const MonotonicClock& clock) {

@@ -263,7 +263,10 @@ std::atomic<int> yields{0};
 
 TEST(Fork, AHelperThatWasStoppedGivesWayBetweenParts) {
   const WatchedClock clock;
-  auto crew = Crew::Create({.threads = 2, .clock = &clock, .yield = [] { yields.fetch_add(1); }});
+  auto crew = Crew::Create({.threads = 2,
+                            .clock = &clock,
+                            .yield = [] { yields.fetch_add(1); },
+                            .stops = [] { return int64_t{0}; }});
   ASSERT_TRUE(crew.ok());
   Fork fork(2, 2, kLongNs, nullptr, clock);
   const auto work = [&](Crew& each) {
