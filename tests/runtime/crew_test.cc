@@ -329,6 +329,7 @@ TEST(Crew, AThreadThatWasStoppedWithinAPartGivesWayBetweenPartsUnlessTheCallerIs
                              .clock = &clock,
                              .yield = [] { yields.fetch_add(1); },
                              .stops = [] { return stops.load(); }});
+  clock.SleepNs(int64_t{1} << 50);  // long after what this thread saw in other tests
   const auto work = [&] {
     // It is awake after the first. It may give way after its part of that, when the caller has
     // gone on already; with its part of the second it is past that, and the clock stands still.
