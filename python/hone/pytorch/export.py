@@ -17,7 +17,7 @@ import torch.fx.traceback
 from .. import errors
 from .aliases import drop_dropouts
 from .exporter import save, to_onnx
-from .guards import add_guards
+from .guards import add_guards, argument_of
 from .observe import Interpreter, Observation, first_line
 from .refusal import Refusal, blamed, last_line
 
@@ -120,7 +120,7 @@ def _check(program: torch.export.ExportedProgram, mutated: int, dense: bool) -> 
             raise Refusal.of_node(node, "it draws random numbers")
         if target.overloadpacket is torch.ops.aten.as_strided and not dense:
             raise Refusal.of_node(node, "it depends on the strides of an argument")
-        if "batch_norm" in target.name() and _argument(node, "training", False):
+        if "batch_norm" in target.name() and argument_of(node, "training", False):
             raise Refusal.of_node(node, "it is training, which PyTorch's exporter does not say in ONNX")
         if _may_divide_by_zero(node):
             raise Refusal.of_node(node, "it divides integers by a tensor, and PyTorch raises an error where "
@@ -135,22 +135,15 @@ def _may_divide_by_zero(node: torch.fx.Node) -> bool:
     """Whether PyTorch looks for zeros in a divisor of integers; other numbers of the program are none."""
     if node.target.overloadpacket not in _DIVISIONS or node.meta["val"].dtype.is_floating_point:
         return False
-    divisor = _argument(node, "other", None)
+    divisor = argument_of(node, "other", None)
     return isinstance(divisor, torch.fx.Node) or divisor == 0
 
 
 def _draws(node: torch.fx.Node) -> bool:
     """Whether an operator that may does: dropout does not with a probability of 0, or outside training."""
     attention = node.target.overloadpacket is torch.ops.aten.scaled_dot_product_attention
-    probability = _argument(node, "dropout_p" if attention else "p", 0 if attention else None)
-    return probability != 0 and _argument(node, "train", True) is not False
-
-
-def _argument(node: torch.fx.Node, name: str, default: Any) -> Any:
-    """What a node gives an operator as the argument of that name."""
-    given = {argument.name: value
-             for argument, value in zip(node.target._schema.arguments, node.args)}
-    return {**given, **node.kwargs}.get(name, default)
+    probability = argument_of(node, "dropout_p" if attention else "p", 0 if attention else None)
+    return probability != 0 and argument_of(node, "train", True) is not False
 
 
 def _said(error: BaseException) -> str:

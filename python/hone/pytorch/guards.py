@@ -61,6 +61,13 @@ def call(graph: torch.fx.Graph, like: torch.fx.Node, target: Any, *args: Any, **
     return made
 
 
+def argument_of(node: torch.fx.Node, name: str, default: Any) -> Any:
+    """What a node gives an operator as the argument of that name."""
+    given = {argument.name: value
+             for argument, value in zip(node.target._schema.arguments, node.args)}
+    return {**given, **node.kwargs}.get(name, default)
+
+
 def _not_negative(graph: torch.fx.Graph, node: torch.fx.Node, index: torch.fx.Node, size: int,
                   ignored: int | None = None) -> torch.fx.Node:
     """The index with negative ones beyond the end, which Hone refuses."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .guards import call
+from .guards import argument_of, call
 
 _aten = torch.ops.aten
 _CIA = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -72,9 +72,8 @@ def _may_change(node: torch.fx.Node) -> bool:
         return _is_private(node)
     value, args = node.meta["val"], node.args
     if node.target is _aten.diff.default:
-        x, n, dim, *_ = _differs(node)
-        shape = x.meta["val"].shape
-        return n == 1 and len(shape) > 0 and isinstance(shape[dim], int) and value.dtype is not torch.bool
+        return argument_of(node, "n", 1) == 1 and value.dtype is not torch.bool and \
+            isinstance(value.shape[argument_of(node, "dim", -1)], int)
     if node.target is _aten.batch_norm.default:
         return args[5] is False and args[3] is not None and args[4] is not None
     if node.target in _POOLED:
@@ -143,18 +142,12 @@ def _and(graph: torch.fx.Graph, node: torch.fx.Node) -> torch.fx.Node:
     return _made(graph, node, _aten.bitwise_and.Tensor, *node.args)
 
 
-def _differs(node: torch.fx.Node) -> list[Any]:
-    """Tensor, how often, dimension, what is put before and behind it."""
-    names = ("self", "n", "dim", "prepend", "append")
-    given = {"n": 1, "dim": -1, "prepend": None, "append": None, **dict(zip(names, node.args)), **node.kwargs}
-    return [given[name] for name in names]
-
-
 def _difference(graph: torch.fx.Graph, node: torch.fx.Node) -> torch.fx.Node:
-    x, _, dim, before, behind = _differs(node)
-    parts = [part for part in (before, x, behind) if part is not None]
+    dim = argument_of(node, "dim", -1)
+    parts = [argument_of(node, name, None) for name in ("prepend", "self", "append")]
+    parts = [part for part in parts if part is not None]
     with graph.inserting_before(node):
-        joined = x if len(parts) == 1 else call(graph, node, _aten.cat.default, parts, dim)
+        joined = parts[0] if len(parts) == 1 else call(graph, node, _aten.cat.default, parts, dim)
         size = joined.meta["val"].shape[dim]
         later = call(graph, node, _aten.slice.Tensor, joined, dim, 1, size)
         earlier = call(graph, node, _aten.slice.Tensor, joined, dim, 0, size - 1)
