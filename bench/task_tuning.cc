@@ -33,6 +33,7 @@ absl::StatusOr<TunedTask> TuneTask(std::shared_ptr<const ir::Workload> workload,
   session_options.seed = options.seed;
   session_options.trials = options.trials;
   session_options.train = options.trees;
+  session_options.evolve = options.evolve;
   session_options.seconds = 0;
   session_options.target = target;
   HONE_ASSIGN_OR_RETURN(const measure::HostDevice host,

@@ -42,6 +42,7 @@ struct TaskTuningOptions {
   int64_t trials = 48;
   uint64_t seed = 0;
   bool trees = true;             ///< false: the analytic model ranks to the end
+  bool evolve = true;            ///< false: of a large space only a sample is ranked
   std::vector<int> checkpoints;  ///< trials after which the best Trace is noted; rising
 };
 

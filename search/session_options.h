@@ -40,6 +40,7 @@ struct SessionOptions {
   std::string builder_version;
   /// False: no trees are trained, the analytic model ranks to the end.
   bool train = true;
+  bool evolve = true;  ///< as TunerOptions::evolve
   const std::atomic<bool>* interrupted = nullptr;  ///< set by a signal: finish the record and stop
   /// Free on the log's disk; less than the least ends as `interrupted` does. Unset: unknown.
   std::function<int64_t()> free_bytes;

@@ -155,7 +155,8 @@ absl::Status TuningSession::Start(std::vector<TuningTask> tasks) {
 absl::Status TuningSession::BeginAlone(std::vector<TuningTask> tasks, db::Batch batch) {
   shared_ = std::make_shared<SharedTuner>(
       options_.target, TunerOptions{options_.seed, options_.trials, options_.accuracy,
-                                    options_.predicted ? kPredictedStale : TaskSearch::kMinStale});
+                                    options_.predicted ? kPredictedStale : TaskSearch::kMinStale,
+                                    options_.evolve});
   tuner_ = &shared_->tuner;
   places_ = tuner_->Join({.member = member_,
                           .trials = options_.trials,

@@ -36,8 +36,13 @@ std::optional<Proposer> ParseProposer(std::string_view name) {
   return std::nullopt;
 }
 
-TaskSearch::TaskSearch(std::shared_ptr<const schedule::Space> space, uint64_t seed, int min_stale)
-    : space_(std::move(space)), extractor_(*space_), random_(seed), min_stale_(min_stale) {}
+TaskSearch::TaskSearch(std::shared_ptr<const schedule::Space> space, uint64_t seed, int min_stale,
+                       bool evolve)
+    : space_(std::move(space)),
+      extractor_(*space_),
+      random_(seed),
+      min_stale_(min_stale),
+      evolve_(evolve) {}
 
 void TaskSearch::NeedPoints() {
   if (!points_.empty()) return;
@@ -204,7 +209,7 @@ const TaskSearch::Ranking& TaskSearch::Rank(const costmodel::XgboostModel* model
   if (ranking_.made && ranking_.model == model) return ranking_;
   ranking_ = {model, true, {}, {}, {}, {}, {}};
   ScoreInto(model, points_, &ranking_.score, &ranking_.daring);
-  if (space_->product() > kMostPoints) EvolveInto(model, &ranking_);
+  if (evolve_ && space_->product() > kMostPoints) EvolveInto(model, &ranking_);
   const auto sorted = [&](const std::vector<float>& by) {
     std::vector<uint32_t> order(by.size());
     std::iota(order.begin(), order.end(), 0U);

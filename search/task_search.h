@@ -33,7 +33,7 @@ std::optional<Proposer> ParseProposer(std::string_view name);
 class TaskSearch {
  public:
   TaskSearch(std::shared_ptr<const schedule::Space> space, uint64_t seed,
-             int min_stale = kMinStale);
+             int min_stale = kMinStale, bool evolve = true);
 
   struct Proposal {
     uint64_t id = 0;
@@ -195,6 +195,7 @@ class TaskSearch {
   costmodel::FeatureExtractor extractor_;
   Random random_;
   const int min_stale_;
+  const bool evolve_;  ///< beyond a sample
   uint64_t proposals_ = 0;  ///< made so far, replayed ones included
   /// Admitted; of a Space with more than kMostPoints a stratified sample. The default's first, then
   /// by id. Empty until they are needed.

@@ -40,6 +40,8 @@ struct TunerOptions {
   int64_t trials = 0;  ///< budget of attempts; 0: none
   ir::AccuracyClass accuracy = ir::AccuracyClass::kDefault;
   int min_stale = TaskSearch::kMinStale;  ///< see TaskSearch::settled
+  /// False: of a Space too large to score whole a sample is ranked, and no more.
+  bool evolve = true;
 };
 
 /// The search over all tasks of its members (sessions): a stepped state machine without threads,

@@ -28,7 +28,8 @@ int Tuner::AddTask(TuningTask task, uint64_t seed) {
   std::shared_ptr<const schedule::Space> space = std::exchange(task.space, nullptr);
   if (!space) space = MakeSpace(task);
   searches_.push_back(
-      std::make_unique<TaskSearch>(std::move(space), seed ^ task.hash.low, options_.min_stale));
+      std::make_unique<TaskSearch>(std::move(space), seed ^ task.hash.low, options_.min_stale,
+                                   options_.evolve));
   task.count = 0;
   forms_.push_back(db::FormOf(ir::ToText(*task.workload)));
   tasks_.push_back(std::move(task));

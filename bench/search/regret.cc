@@ -16,7 +16,9 @@
 #include "bench/task_tuning.h"
 #include "db/memory_database.h"
 #include "measure/local_measurer.h"
+#include "schedule/space.h"
 #include "schedule/trace.h"
+#include "search/task_search.h"
 
 namespace hone::bench {
 namespace {
@@ -71,8 +73,8 @@ struct Searched {
 };
 
 /// The searches that are compared, but for the random one.
-enum Variant { kSearch, kNoWarmStart, kNoTrees, kNumVariants };
-constexpr const char* kNames[] = {"search", "no warm start", "no trees", "random"};
+enum Variant { kSearch, kNoWarmStart, kNoTrees, kNoEvolution, kNumVariants };
+constexpr const char* kNames[] = {"search", "no warm start", "no trees", "no evolution", "random"};
 
 class Regrets {
  public:
@@ -108,6 +110,7 @@ class Regrets {
                                    {.trials = options_.checkpoints.back(),
                                     .seed = static_cast<uint64_t>(seed),
                                     .trees = variant != kNoTrees,
+                                    .evolve = variant != kNoEvolution,
                                     .checkpoints = options_.checkpoints},
                                    log, clock_));
     // A search that ends early stays where it is.
@@ -116,6 +119,10 @@ class Regrets {
     tuned.best_at.resize(options_.checkpoints.size(), last);
     searched_[t].by_variant[variant].push_back(std::move(tuned));
     return absl::OkStatus();
+  }
+
+  schedule::Space SpaceOf(size_t t) const {
+    return schedule::Space(*tasks_[t].workload, target_, ir::AccuracyClass::kDefault);
   }
 
   absl::Status SearchCold(size_t t) {
@@ -134,14 +141,22 @@ class Regrets {
       for (size_t other = 0; other < tasks_.size(); ++other) {
         if (other != t) HONE_RETURN_IF_ERROR(AddRecords(logs_[other], log));
       }
+      // The search writes to its log, and begins from what that holds.
+      db::MemoryDatabase same;
+      HONE_RETURN_IF_ERROR(AddRecords(log, same));
       HONE_RETURN_IF_ERROR(Search(t, kSearch, log, seed));
+      auto& found = searched_[t].by_variant;
+      if (SpaceOf(t).product() > search::TaskSearch::kMostPoints) {
+        HONE_RETURN_IF_ERROR(Search(t, kNoEvolution, same, seed));
+      } else {
+        found[kNoEvolution].push_back(found[kSearch].back());  // scored whole: the same search
+      }
     }
     return absl::OkStatus();
   }
 
   absl::Status SearchAtRandom(size_t t) {
-    const schedule::Space space(*tasks_[t].workload, target_, ir::AccuracyClass::kDefault);
-    const auto most = std::min<uint64_t>(options_.random, space.product());
+    const auto most = std::min<uint64_t>(options_.random, SpaceOf(t).product());
     HONE_ASSIGN_OR_RETURN(Pool pool, MeasurePool(tasks_[t], target_, most, clock_));
     std::erase_if(pool.rows, [](const Pool::Row& row) { return row.median_ns <= 0; });
     std::ranges::sort(pool.rows, {}, &Pool::Row::median_ns);

@@ -38,11 +38,11 @@ struct RegretReport {
 };
 
 /// Searches each task on this machine as `hone tune` does (search), without the records of the
-/// other tasks (no warm start), without trees too (no trees), and at random. What each had found at
-/// each checkpoint runs in turns with the best of the random search; the fastest of all is the best
-/// known. What is told of the random search is the expectation over all orders of its candidates;
-/// screened times of those that did not run in turns are scaled. Evolution proposes only in Spaces
-/// above search::TaskSearch::kMostPoints, so it is no variant of its own.
+/// other tasks (no warm start), without trees too (no trees), without evolution but with the
+/// records (no evolution: the search itself in Spaces that are scored whole), and at random. What
+/// each had found at each checkpoint runs in turns with the best of the random search; the fastest
+/// of all is the best known. What is told of the random search is the expectation over all orders
+/// of its candidates; screened times of those that did not run in turns are scaled.
 absl::StatusOr<RegretReport> MeasureRegret(const std::vector<ModelTask>& tasks,
                                            const ir::Target& target, const RegretOptions& options,
                                            const MonotonicClock& clock);

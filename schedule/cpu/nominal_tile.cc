@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include "ir/cpu/cpu_target.h"
+#include "schedule/access.h"
 #include "schedule/cpu/rules.h"
+#include "schedule/cpu/tile_table.h"
 
 namespace hone::schedule {
 
@@ -25,6 +28,39 @@ double Unevenness(const ir::Stage& stage, const TileForm& form, const TileChoice
   return imbalance > kMostImbalance ? imbalance * kWaiting : imbalance;
 }
 
+/// Multiply-adds that issue while one load does. AVX-512 takes a broadcast within the multiply-add;
+/// AVX2 needs an instruction and a register for it, and loses more to what misses the first cache.
+double LoadCost(const ir::Target& target) {
+  return target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512 ? 1 : 1.5;
+}
+
+/// Rows whose factor stays in the first cache from one reduce step to the next. Multiply-adds of
+/// AVX-512 last as long as it takes to fetch those of 14 rows from the second one.
+int64_t MostRows(const TraceWriter& writer, const TileForm& form, const ir::Target& target) {
+  constexpr int64_t kMostRows = 14;
+  if (form.row_axis < 0 || target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512) return kMostRows;
+  return std::min(kMostRows, RowsWithinASet(writer.workload(), form, target));
+}
+
+/// Registers that hold, for each row of a tile, elements that a later tap reads again: where taps
+/// are the innermost loop and unrolled, code keeps what neighbouring rows share. AVX-512 has
+/// registers to spare and takes elements from memory.
+int64_t SharedByTaps(const TraceWriter& writer, const TileForm& form, const ir::Target& target) {
+  if (form.row_axis < 0 || form.reduce.empty() ||
+      std::ranges::find(form.unrolled, form.reduce.back()) == form.unrolled.end() ||
+      target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512)
+    return 0;
+  const int tap = form.reduce.back();
+  const ir::Stage& stage = writer.stage(form.anchor);
+  int64_t most = 0;
+  for (const Access& a : AccessesOf(writer.workload(), stage)) {
+    if (!a.linear[form.row_axis] || !a.linear[tap] || a.stride[tap] == 0) continue;
+    const int64_t apart = std::abs(a.stride[form.row_axis] / a.stride[tap]);
+    if (apart < stage.Extent(tap)) most = std::max(most, apart);
+  }
+  return most;
+}
+
 }  // namespace
 
 double TileScore(const ir::Stage& stage, const TileForm& form, const TileChoice& tile,
@@ -37,11 +73,12 @@ double TileScore(const ir::Stage& stage, const TileForm& form, const TileChoice&
   const double balance = static_cast<double>(form.rows_total) /
                          static_cast<double>(tiles * CeilDiv(form.rows_total, tiles));
   const auto rows = static_cast<double>(tile.rows), vectors = static_cast<double>(tile.vectors);
+  const double loads = (rows + vectors) * LoadCost(target);
   // Cycles of one reduce step: the multiplications or the loads, whichever is more, then what
   // feeds the panel from L2 and what the loop itself costs; a chain of fewer than eight
   // additions waits for its own results.
   const double cycles =
-      std::max({rows * vectors, rows + vectors, 4.0}) + 0.3 * vectors + 0.05 * rows + 0.2;
+      std::max({rows * vectors, loads, 4.0}) + 0.3 * vectors + 0.05 * rows + 0.2;
   return lanes * balance * rows * vectors / cycles / Unevenness(stage, form, tile, target);
 }
 
@@ -66,14 +103,18 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
     most_vectors = std::clamp<int64_t>(std::min(share, most_steps / taps), 2,
                                        std::max<int64_t>(2, 8 / form.registers));
   }
+  const int64_t shared = contraction ? SharedByTaps(writer, form, target) : 0;
+  if (shared > 0) most_vectors = std::max<int64_t>(most_vectors, 4);
+  const int64_t rows_at_most = contraction ? MostRows(writer, form, target) : 7;
   double best_score = -1;
   for (int64_t vectors = 1; vectors <= std::min(most_vectors, form.vectors_total); ++vectors) {
     if (vectors > 1 && !form.FitsBlock(vectors)) continue;
+    const int64_t others = vectors + (form.pairs ? 2 : shared > 0 ? 0 : 1);
     int64_t most_rows =
         contraction
-            ? (target.As<ir::CpuTarget>().registers - vectors - (form.pairs ? 2 : 1)) / vectors
+            ? (target.As<ir::CpuTarget>().registers - others) / (vectors + shared)
             : (target.As<ir::CpuTarget>().registers / 2) / (vectors * form.registers);
-    most_rows = std::clamp<int64_t>(most_rows, 1, contraction ? 14 : 7);
+    most_rows = std::clamp<int64_t>(most_rows, 1, rows_at_most);
     if (!contraction) most_rows = std::clamp<int64_t>(most_steps / (taps * vectors), 1, most_rows);
     for (int64_t rows = 1; rows <= std::min(most_rows, form.rows_total); ++rows) {
       if (!form.FitsRowBlock(rows)) continue;

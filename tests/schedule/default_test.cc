@@ -67,6 +67,56 @@ TEST(DefaultTraces, GroupsOfEightChannelsArePacked) {
   }
 }
 
+std::string DefaultText(const std::string& text, const char* target) {
+  const ir::Workload workload = WorkloadOf(text);
+  const auto trace = DefaultTrace(workload, TargetOf(target));
+  EXPECT_TRUE(trace.ok()) << trace.status();
+  const CheckResult result = CheckTrace(workload, *trace, {.target = target, .compile = true});
+  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << ToText(*trace);
+  return ToText(*trace);
+}
+
+// 14 rows 4 KB apart share eight places of the first cache, and a tile of 14 rows by one vector
+// takes more loads than multiply-adds where each broadcast is an instruction of its own.
+TEST(DefaultTraces, RowsOfAnAvx2TileStayInTheFirstCache) {
+  const auto product = [](int terms) {
+    return fmt::format(
+        "workload 1\nx0: f32[28,{0}] input range(-1,1)\nx1: f32[{0},64] constant\n"
+        "s0: f32[28,64] output = sum[r0:{0}] (x0[i0, r0] * x1[r0, i1])\n",
+        terms);
+  };
+  EXPECT_NE(DefaultText(product(1024), "cpu:avx512,threads=1").find("split(s0.i0, 14"),
+            std::string::npos);
+  for (const int terms : {1024, 256}) {
+    const std::string trace = DefaultText(product(terms), "cpu:avx2,threads=1");
+    EXPECT_EQ(trace.find("split(s0.i0, 14"), std::string::npos) << trace;
+    EXPECT_EQ(trace.find("split(s0.i1, 8)"), std::string::npos) << trace;
+  }
+}
+
+// Weights of 512 KB: AVX-512 fetches the next panel while one is worked on.
+TEST(DefaultTraces, PanelsAreFetchedAheadWhereMultiplyAddsLeaveTime) {
+  const char* product =
+      "workload 1\nx0: f32[28,512] input range(-1,1)\nx1: f32[512,256] constant\n"
+      "s0: f32[28,256] output = sum[r0:512] (x0[i0, r0] * x1[r0, i1])\n";
+  EXPECT_NE(DefaultText(product, "cpu:avx512,threads=1").find("prefetch("), std::string::npos);
+  EXPECT_EQ(DefaultText(product, "cpu:avx2,threads=1").find("prefetch("), std::string::npos);
+}
+
+// Unrolled taps of a stride keep what neighbouring rows share in registers: 16 of them hold the
+// sums of two rows by four vectors, a panel's vectors and four elements.
+TEST(DefaultTraces, AFirstConvolutionOfAvx2SharesItsRegistersWithTaps) {
+  const std::string trace = DefaultText(
+      "workload 1\nx0: f32[1,3,16,16] input range(-1,1)\nx1: f32[3,3,3,32] constant\n"
+      "s0: f32[1,18,18,3] = select(i1 >= 1 & i1 < 17 & (i2 >= 1 & i2 < 17), "
+      "x0[i0, i3, i1 - 1, i2 - 1], 0.0)\n"
+      "s1: f32[1,8,8,32] output = sum[r0:3,r1:3,r2:3] (s0[i0, i1 * 2 + r1, i2 * 2 + r2, r0] * "
+      "x1[r1, r2, r0, i3])\n",
+      "cpu:avx2,threads=1");
+  EXPECT_NE(trace.find("split(s1.i2, 2"), std::string::npos) << trace;
+  EXPECT_NE(trace.find("split(s1.i3, [4,8])"), std::string::npos) << trace;
+}
+
 // SAME padding of a stride stands on the right alone: what is computed before the window is as
 // large as the data, not as what the windows span.
 TEST(DefaultTraces, AWindowPaddedOnTheRightAloneComputesItsInputOnce) {
