@@ -220,6 +220,18 @@ TEST(EvolutionTest, ASearchOfALargeSpaceBeatsAStratifiedSampleOfItsTrials) {
   EXPECT_GE(gains[1], 1.1);
 }
 
+// Without it a search ranks its sample of the space, and nothing beyond it.
+TEST(EvolutionTest, ASearchWithoutItFindsSlowerPoints) {
+  const auto space = LargeSpace();
+  double with = 0, without = 0;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    TaskSearch evolving(space, seed), sampling(space, seed, TaskSearch::kMinStale, false);
+    with += std::log(BestAfter(evolving, 144, seed));
+    without += std::log(BestAfter(sampling, 144, seed));
+  }
+  EXPECT_LT(with, without);
+}
+
 TEST(EvolutionTest, ASearchOfALargeSpaceProposesNothingTwiceAndReplaysEqually) {
   const auto space = LargeSpace();
   TaskSearch first(space, 7), second(space, 7);
