@@ -135,19 +135,21 @@ class Regrets {
     return absl::OkStatus();
   }
 
+  absl::Status SearchWithRecords(size_t t, Variant variant, int seed) {
+    db::MemoryDatabase log;
+    for (size_t other = 0; other < tasks_.size(); ++other) {
+      if (other != t) HONE_RETURN_IF_ERROR(AddRecords(logs_[other], log));
+    }
+    return Search(t, variant, log, seed);
+  }
+
   absl::Status SearchWarm(size_t t) {
+    const bool evolves = SpaceOf(t).product() > search::TaskSearch::kMostPoints;
+    auto& found = searched_[t].by_variant;
     for (int seed = 0; seed < options_.seeds; ++seed) {
-      db::MemoryDatabase log;
-      for (size_t other = 0; other < tasks_.size(); ++other) {
-        if (other != t) HONE_RETURN_IF_ERROR(AddRecords(logs_[other], log));
-      }
-      // The search writes to its log, and begins from what that holds.
-      db::MemoryDatabase same;
-      HONE_RETURN_IF_ERROR(AddRecords(log, same));
-      HONE_RETURN_IF_ERROR(Search(t, kSearch, log, seed));
-      auto& found = searched_[t].by_variant;
-      if (SpaceOf(t).product() > search::TaskSearch::kMostPoints) {
-        HONE_RETURN_IF_ERROR(Search(t, kNoEvolution, same, seed));
+      HONE_RETURN_IF_ERROR(SearchWithRecords(t, kSearch, seed));
+      if (evolves) {
+        HONE_RETURN_IF_ERROR(SearchWithRecords(t, kNoEvolution, seed));
       } else {
         found[kNoEvolution].push_back(found[kSearch].back());  // scored whole: the same search
       }

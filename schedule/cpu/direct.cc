@@ -111,10 +111,11 @@ class DirectRule final : public CpuRule {
     TileChoice c = form.subject->nominal;
     // What does not fit the second cache is not to be read again for each row. A fetch in every
     // iteration is too much where that has but a dozen multiply-adds, two a cycle.
-    const auto& cpu = form.subject->target.As<ir::CpuTarget>();
-    if (form.fetched_bytes > (c.order == TileChoice::Order::kRowsOutside ? cpu.l2_bytes : 0)) {
-      c.order = cpu.isa == ir::Isa::kAvx512 ? TileChoice::Order::kColumnsAhead
-                                            : TileChoice::Order::kColumnsOutside;
+    const ir::Target& target = form.subject->target;
+    const int64_t l2_bytes = target.As<ir::CpuTarget>().l2_bytes;
+    if (form.fetched_bytes > (c.order == TileChoice::Order::kRowsOutside ? l2_bytes : 0)) {
+      c.order = TakesBroadcastsFromMemory(target) ? TileChoice::Order::kColumnsAhead
+                                                  : TileChoice::Order::kColumnsOutside;
     }
     return ValuesOf(c, sketch);
   }

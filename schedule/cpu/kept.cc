@@ -245,12 +245,11 @@ class KeptRule final : public CpuRule {
     }
     return best;
   }
-  /// Rows whose sums, a panel's vectors and a broadcast fit the registers; with one vector
-  /// multiply-adds of AVX-512 take broadcasts from memory.
+  /// Rows whose sums, a panel's vectors and a broadcast, where it takes one, fit the registers.
   static int64_t MostRows(const Form& form) {
     const auto& cpu = form.subject->target.As<ir::CpuTarget>();
     const int64_t vectors = VectorsOfPanel(form);
-    if (cpu.isa == ir::Isa::kAvx512) return cpu.registers - 4;
+    if (TakesBroadcastsFromMemory(form.subject->target)) return cpu.registers - 4;
     return (cpu.registers - vectors - 1) / vectors;
   }
 };

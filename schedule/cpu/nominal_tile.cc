@@ -28,17 +28,14 @@ double Unevenness(const ir::Stage& stage, const TileForm& form, const TileChoice
   return imbalance > kMostImbalance ? imbalance * kWaiting : imbalance;
 }
 
-/// Multiply-adds that issue while one load does. AVX-512 takes a broadcast within the multiply-add;
-/// AVX2 needs an instruction and a register for it, and loses more to what misses the first cache.
-double LoadCost(const ir::Target& target) {
-  return target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512 ? 1 : 1.5;
-}
+/// Multiply-adds that issue while one load does, broadcasts that are instructions included.
+double LoadCost(const ir::Target& target) { return TakesBroadcastsFromMemory(target) ? 1 : 1.5; }
 
 /// Rows whose factor stays in the first cache from one reduce step to the next. Multiply-adds of
 /// AVX-512 last as long as it takes to fetch those of 14 rows from the second one.
 int64_t MostRows(const TraceWriter& writer, const TileForm& form, const ir::Target& target) {
   constexpr int64_t kMostRows = 14;
-  if (form.row_axis < 0 || target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512) return kMostRows;
+  if (form.row_axis < 0 || TakesBroadcastsFromMemory(target)) return kMostRows;
   return std::min(kMostRows, RowsWithinASet(writer.workload(), form, target));
 }
 
@@ -48,7 +45,7 @@ int64_t MostRows(const TraceWriter& writer, const TileForm& form, const ir::Targ
 int64_t SharedByTaps(const TraceWriter& writer, const TileForm& form, const ir::Target& target) {
   if (form.row_axis < 0 || form.reduce.empty() ||
       std::ranges::find(form.unrolled, form.reduce.back()) == form.unrolled.end() ||
-      target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512)
+      TakesBroadcastsFromMemory(target))
     return 0;
   const int tap = form.reduce.back();
   const ir::Stage& stage = writer.stage(form.anchor);

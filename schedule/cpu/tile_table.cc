@@ -31,7 +31,7 @@ std::vector<int64_t> Heights(int64_t total) {
 /// broadcast with one vector, where multiply-adds take broadcasts from memory.
 int64_t LiveVectors(int64_t rows, int64_t vectors, const ir::Target& target) {
   if (rows == 1) return vectors + 1;
-  if (vectors == 1 && target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512) return rows + 1;
+  if (vectors == 1 && TakesBroadcastsFromMemory(target)) return rows + 1;
   return rows * vectors + vectors + 1;
 }
 
@@ -62,6 +62,10 @@ DecisionTable BlockTable(int64_t extent) {
     if (extent / parts >= 128 && extent % parts == 0) t.rows.push_back({extent / parts});
   }
   return t;
+}
+
+bool TakesBroadcastsFromMemory(const ir::Target& target) {
+  return target.As<ir::CpuTarget>().isa == ir::Isa::kAvx512;
 }
 
 int64_t RowsWithinASet(const ir::Workload& w, const TileForm& form, const ir::Target& target) {

@@ -67,15 +67,6 @@ TEST(DefaultTraces, GroupsOfEightChannelsArePacked) {
   }
 }
 
-std::string DefaultText(const std::string& text, const char* target) {
-  const ir::Workload workload = WorkloadOf(text);
-  const auto trace = DefaultTrace(workload, TargetOf(target));
-  EXPECT_TRUE(trace.ok()) << trace.status();
-  const CheckResult result = CheckTrace(workload, *trace, {.target = target, .compile = true});
-  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << ToText(*trace);
-  return ToText(*trace);
-}
-
 // 14 rows 4 KB apart share eight places of the first cache, and a tile of 14 rows by one vector
 // takes more loads than multiply-adds where each broadcast is an instruction of its own.
 TEST(DefaultTraces, RowsOfAnAvx2TileStayInTheFirstCache) {
@@ -85,13 +76,24 @@ TEST(DefaultTraces, RowsOfAnAvx2TileStayInTheFirstCache) {
         "s0: f32[28,64] output = sum[r0:{0}] (x0[i0, r0] * x1[r0, i1])\n",
         terms);
   };
-  EXPECT_NE(DefaultText(product(1024), "cpu:avx512,threads=1").find("split(s0.i0, 14"),
+  EXPECT_NE(CheckedDefaultText(product(1024), "cpu:avx512,threads=1").find("split(s0.i0, 14"),
             std::string::npos);
   for (const int terms : {1024, 256}) {
-    const std::string trace = DefaultText(product(terms), "cpu:avx2,threads=1");
+    const std::string trace = CheckedDefaultText(product(terms), "cpu:avx2,threads=1");
     EXPECT_EQ(trace.find("split(s0.i0, 14"), std::string::npos) << trace;
     EXPECT_EQ(trace.find("split(s0.i1, 8)"), std::string::npos) << trace;
   }
+  // One vector of columns: as many rows as registers hold, but of 4 KB only as many as a set has.
+  const auto column = [](int terms) {
+    return fmt::format(
+        "workload 1\nx0: f32[28,{0}] input range(-1,1)\nx1: f32[{0},8] constant\n"
+        "s0: f32[28,8] output = sum[r0:{0}] (x0[i0, r0] * x1[r0, i1])\n",
+        terms);
+  };
+  EXPECT_NE(CheckedDefaultText(column(240), "cpu:avx2,threads=1").find("split(s0.i0, 14"),
+            std::string::npos);
+  EXPECT_EQ(CheckedDefaultText(column(1024), "cpu:avx2,threads=1").find("split(s0.i0, 14"),
+            std::string::npos);
 }
 
 // Weights of 512 KB: AVX-512 fetches the next panel while one is worked on.
@@ -99,14 +101,16 @@ TEST(DefaultTraces, PanelsAreFetchedAheadWhereMultiplyAddsLeaveTime) {
   const char* product =
       "workload 1\nx0: f32[28,512] input range(-1,1)\nx1: f32[512,256] constant\n"
       "s0: f32[28,256] output = sum[r0:512] (x0[i0, r0] * x1[r0, i1])\n";
-  EXPECT_NE(DefaultText(product, "cpu:avx512,threads=1").find("prefetch("), std::string::npos);
-  EXPECT_EQ(DefaultText(product, "cpu:avx2,threads=1").find("prefetch("), std::string::npos);
+  const std::string fetched = CheckedDefaultText(product, "cpu:avx512,threads=1");
+  EXPECT_NE(fetched.find("prefetch("), std::string::npos) << fetched;
+  const std::string plain = CheckedDefaultText(product, "cpu:avx2,threads=1");
+  EXPECT_EQ(plain.find("prefetch("), std::string::npos) << plain;
 }
 
 // Unrolled taps of a stride keep what neighbouring rows share in registers: 16 of them hold the
 // sums of two rows by four vectors, a panel's vectors and four elements.
 TEST(DefaultTraces, AFirstConvolutionOfAvx2SharesItsRegistersWithTaps) {
-  const std::string trace = DefaultText(
+  const std::string trace = CheckedDefaultText(
       "workload 1\nx0: f32[1,3,16,16] input range(-1,1)\nx1: f32[3,3,3,32] constant\n"
       "s0: f32[1,18,18,3] = select(i1 >= 1 & i1 < 17 & (i2 >= 1 & i2 < 17), "
       "x0[i0, i3, i1 - 1, i2 - 1], 0.0)\n"

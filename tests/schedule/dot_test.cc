@@ -59,17 +59,6 @@ constexpr char kConvolution[] =
     "s1: i32[1,5,6,40] output = sum[r0:3,r1:3,r2:8] "
     "(i32(s0[0, i1 + r0, i2 + r1, r2]) * i32(x1[i3, r2, r0, r1]))\n";
 
-/// The default's Trace; code and loop nest must equal the interpreter.
-Trace CheckedDefault(const std::string& text, const std::string& target) {
-  const ir::Workload workload = WorkloadOf(text);
-  const auto trace = DefaultTrace(workload, TargetOf(target));
-  EXPECT_TRUE(trace.ok()) << trace.status();
-  if (!trace.ok()) return {};
-  const CheckResult result = CheckTrace(workload, *trace, {.target = target, .compile = true});
-  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << "\n" << ToText(*trace);
-  return *trace;
-}
-
 std::string AssemblyOf(const std::string& text, const Trace& trace, const std::string& target) {
   const auto lowered = LowerTrace(WorkloadOf(text), trace, TargetOf(target), {}, "k");
   EXPECT_TRUE(lowered.ok()) << lowered.status();

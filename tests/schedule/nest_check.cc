@@ -250,6 +250,20 @@ std::string Loops(const std::string& workload, const std::string& trace) {
   return out;
 }
 
+Trace CheckedDefault(const std::string& text, const std::string& target) {
+  const ir::Workload workload = WorkloadOf(text);
+  const auto trace = DefaultTrace(workload, TargetOf(target));
+  EXPECT_TRUE(trace.ok()) << trace.status();
+  if (!trace.ok()) return {};
+  const CheckResult result = CheckTrace(workload, *trace, {.target = target, .compile = true});
+  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << "\n" << ToText(*trace);
+  return *trace;
+}
+
+std::string CheckedDefaultText(const std::string& text, const std::string& target) {
+  return ToText(CheckedDefault(text, target));
+}
+
 ir::Workload WorkloadOf(const std::string& text) {
   auto w = ir::ParseWorkload(text);
   if (!w.ok()) {

@@ -56,6 +56,10 @@ CheckResult CheckTrace(const ir::Workload& workload, const Trace& trace,
 /// A nest that does not equal the interpreter fails the test.
 std::string Loops(const std::string& workload, const std::string& trace);
 
+/// The default's Trace, and its text; code and loop nest must equal the interpreter.
+Trace CheckedDefault(const std::string& workload, const std::string& target);
+std::string CheckedDefaultText(const std::string& workload, const std::string& target);
+
 /// The Workload of a text; a failure of the test when it does not parse or verify.
 ir::Workload WorkloadOf(const std::string& text);
 Trace TraceOf(const std::string& text);

@@ -13,19 +13,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// The text of the default's Trace; code and loop nest must equal the interpreter.
-std::string CheckedDefault(const std::string& text, const std::string& target) {
-  const ir::Workload workload = WorkloadOf(text);
-  const auto trace = DefaultTrace(workload, TargetOf(target));
-  if (!trace.ok()) return std::string(trace.status().message());
-  CheckOptions options;
-  options.target = target;
-  options.compile = true;
-  const CheckResult result = CheckTrace(workload, *trace, options);
-  EXPECT_EQ(result.agreement, Agreement::kEqual) << result.why << "\n" << ToText(*trace);
-  return ToText(*trace);
-}
-
 const char* const kTargets[] = {"cpu:avx2,threads=2", "cpu:avx512,threads=2"};
 
 std::string Softmax(int rows, int columns) {
@@ -57,34 +44,35 @@ TEST(RowRule, ExpAndSumOfSoftmaxAreOneLoop) {
 
 TEST(RowRule, ShortRowsAreTakenAFewAtATime) {
   for (const char* target : kTargets) {
-    EXPECT_THAT(CheckedDefault(Softmax(16, 40), target), HasSubstr("split(s3.i0, 8)"));
-    EXPECT_THAT(CheckedDefault(Softmax(16, 300), target), HasSubstr("split(s3.i0, 4)"));
-    EXPECT_THAT(CheckedDefault(Softmax(6, 128), target), HasSubstr("split(s3.i0, 2)"));
+    EXPECT_THAT(CheckedDefaultText(Softmax(16, 40), target), HasSubstr("split(s3.i0, 8)"));
+    EXPECT_THAT(CheckedDefaultText(Softmax(16, 300), target), HasSubstr("split(s3.i0, 4)"));
+    EXPECT_THAT(CheckedDefaultText(Softmax(6, 128), target), HasSubstr("split(s3.i0, 2)"));
     // No power of two divides them.
-    EXPECT_THAT(CheckedDefault(Softmax(49, 40), target), HasSubstr("split(s3.i0, 7)"));
+    EXPECT_THAT(CheckedDefaultText(Softmax(49, 40), target), HasSubstr("split(s3.i0, 7)"));
     for (const auto& [rows, columns] : {std::pair(5, 40), std::pair(197, 40), std::pair(16, 1600)})
-      EXPECT_THAT(CheckedDefault(Softmax(rows, columns), target), Not(HasSubstr("split(s3.i0")));
+      EXPECT_THAT(CheckedDefaultText(Softmax(rows, columns), target),
+                  Not(HasSubstr("split(s3.i0")));
     // A loop around them is shared by threads, so blocks may be of two sizes.
-    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[3,37,40] input range(-1,1)\n"
-                               "s0: f32[3,37] = max[r0:40] (x0[i0, i1, r0])\n"
-                               "s1: f32[3,37,40] output = x0[i0, i1, i2] - s0[i0, i1]\n",
-                               target),
+    EXPECT_THAT(CheckedDefaultText("workload 1\nx0: f32[3,37,40] input range(-1,1)\n"
+                                   "s0: f32[3,37] = max[r0:40] (x0[i0, i1, r0])\n"
+                                   "s1: f32[3,37,40] output = x0[i0, i1, i2] - s0[i0, i1]\n",
+                                   target),
                 HasSubstr("split(s1.i1, 8, two_sizes)"));
     // What is long may be a member, and one value a row is left of it.
-    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[16,2000] input range(-1,1)\n"
-                               "s0: f32[16] = sum[r0:2000] (x0[i0, r0])\n"
-                               "s1: f32[16] output = s0[i0] * 0.0005\n",
-                               target),
+    EXPECT_THAT(CheckedDefaultText("workload 1\nx0: f32[16,2000] input range(-1,1)\n"
+                                   "s0: f32[16] = sum[r0:2000] (x0[i0, r0])\n"
+                                   "s1: f32[16] output = s0[i0] * 0.0005\n",
+                                   target),
                 Not(HasSubstr("split(s1.i0")));
-    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[16,2000] input range(-1,1)\n"
-                               "s0: f32[16] = sum[r0:2000] (x0[i0, r0])\n"
-                               "s1: f32[16,40] output = x0[i0, i1] * s0[i0]\n",
-                               target),
+    EXPECT_THAT(CheckedDefaultText("workload 1\nx0: f32[16,2000] input range(-1,1)\n"
+                                   "s0: f32[16] = sum[r0:2000] (x0[i0, r0])\n"
+                                   "s1: f32[16,40] output = x0[i0, i1] * s0[i0]\n",
+                                   target),
                 Not(HasSubstr("split(s1.i0")));
     // Sums alone have nothing to wait for.
-    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[16,40] input range(-1,1)\n"
-                               "s0: f32[16] output = sum[r0:40] (x0[i0, r0])\n",
-                               target),
+    EXPECT_THAT(CheckedDefaultText("workload 1\nx0: f32[16,40] input range(-1,1)\n"
+                                   "s0: f32[16] output = sum[r0:40] (x0[i0, r0])\n",
+                                   target),
                 Not(HasSubstr("split(s0.i0")));
   }
 }
@@ -114,24 +102,24 @@ TEST(RowRule, RowsBeyondTheCacheAreFetchedAhead) {
 
 TEST(RowRule, AReductionToOneValueIsCutIntoParallelParts) {
   for (const char* target : kTargets) {
-    const std::string trace = CheckedDefault(
+    const std::string trace = CheckedDefaultText(
         "workload 1\nx0: f32[5,32,300] input range(-1,1)\n"
         "s0: f32[] output = max[r0:5,r1:32,r2:300] (x0[r0, r1, r2])\n",
         target);
     EXPECT_THAT(trace, HasSubstr("s1 = rfactor(s0, s0.r1,"));
     EXPECT_THAT(trace, HasSubstr("parallel(s1.i0, 2)"));
-    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[1,40001] input range(-1,1)\n"
-                               "s0: f32[1] output = sum[r0:40001] (x0[i0, r0])\n",
-                               target),
+    EXPECT_THAT(CheckedDefaultText("workload 1\nx0: f32[1,40001] input range(-1,1)\n"
+                                   "s0: f32[1] output = sum[r0:40001] (x0[i0, r0])\n",
+                                   target),
                 HasSubstr("outer)"));
     // Enough results, or little work: left whole.
-    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[64,1000] input range(-1,1)\n"
-                               "s0: f32[64] output = sum[r0:1000] (x0[i0, r0])\n",
-                               target),
+    EXPECT_THAT(CheckedDefaultText("workload 1\nx0: f32[64,1000] input range(-1,1)\n"
+                                   "s0: f32[64] output = sum[r0:1000] (x0[i0, r0])\n",
+                                   target),
                 Not(HasSubstr("outer)")));
-    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[1000] input range(-1,1)\n"
-                               "s0: f32[] output = sum[r0:1000] (x0[r0])\n",
-                               target),
+    EXPECT_THAT(CheckedDefaultText("workload 1\nx0: f32[1000] input range(-1,1)\n"
+                                   "s0: f32[] output = sum[r0:1000] (x0[r0])\n",
+                                   target),
                 Not(HasSubstr("outer)")));
   }
 }
@@ -143,12 +131,12 @@ TEST(RowRule, APlaceInARowIsFoundByVectors) {
     for (const char* rows : {"1", "20"}) {
       const std::string n = rows;
       const std::string trace =
-          CheckedDefault("workload 1\nx0: f32[" + n + ",517] input range(-1,1)\ns0: f32[" + n +
+          CheckedDefaultText("workload 1\nx0: f32[" + n + ",517] input range(-1,1)\ns0: f32[" + n +
                              "] = max[r0:517] (x0[i0, r0])\ns1: i32[" + n +
                              "] = min[r0:517] (select(x0[i0, r0] == s0[i0] | isnan(x0[i0, r0]), "
                              "i32(r0), 2147483647:i32))\ns2: i64[" +
                              n + "] output = i64(s1[i0])\n",
-                         target);
+                             target);
       EXPECT_THAT(trace, HasSubstr("= rfactor(s0, s0.r0,"));
       EXPECT_THAT(trace, HasSubstr("= rfactor(s1, s1.r0,"));
     }
@@ -161,10 +149,10 @@ TEST(MapRule, TransposesInBlocks) {
          {std::pair(32, 48), std::pair(40, 35), std::pair(17, 100), std::pair(9, 9),
           std::pair(64, 3), std::pair(3, 64), std::pair(56, 20)}) {
       const std::string r = std::to_string(rows), c = std::to_string(columns);
-      const std::string trace = CheckedDefault("workload 1\nx0: f32[2," + r + "," + c +
+      const std::string trace = CheckedDefaultText("workload 1\nx0: f32[2," + r + "," + c +
                                                    "] input range(-1,1)\ns0: f32[2," + c + "," + r +
                                                    "] output = x0[i0, i2, i1]\n",
-                                               target);
+                                                   target);
       if (rows >= 32 && columns >= 32) {
         EXPECT_THAT(trace, HasSubstr("unroll(s0.i1.1)"));
       }
@@ -174,9 +162,9 @@ TEST(MapRule, TransposesInBlocks) {
 
 TEST(MapRule, LanesStayWithinAPeriod) {
   for (const char* target : kTargets) {
-    EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[5,20] input range(-1,1)\n"
-                               "s0: f32[10,60] output = x0[i0 % 5, i1 % 20]\n",
-                               target),
+    EXPECT_THAT(CheckedDefaultText("workload 1\nx0: f32[5,20] input range(-1,1)\n"
+                                   "s0: f32[10,60] output = x0[i0 % 5, i1 % 20]\n",
+                                   target),
                 HasSubstr("split(s0.i1, 20)\nsplit(s0.i1.1, "));
   }
 }
@@ -193,21 +181,22 @@ TEST(MapRule, ReflectedBordersArePeeled) {
   };
   for (const char* target : kTargets) {
     for (const int columns : {43, 56, 58}) {
-      EXPECT_THAT(CheckedDefault(pad(8, columns), target), HasSubstr("partition(s0.i1.0, [1,-1])"));
+      EXPECT_THAT(CheckedDefaultText(pad(8, columns), target),
+                  HasSubstr("partition(s0.i1.0, [1,-1])"));
     }
-    EXPECT_THAT(CheckedDefault(pad(8, 9), target), Not(HasSubstr("partition")));
-    EXPECT_THAT(CheckedDefault(pad(1, 9000), target), Not(HasSubstr("partition")));
-    EXPECT_THAT(CheckedDefault(pad(200, 56), target), HasSubstr("parallel("));
+    EXPECT_THAT(CheckedDefaultText(pad(8, 9), target), Not(HasSubstr("partition")));
+    EXPECT_THAT(CheckedDefaultText(pad(1, 9000), target), Not(HasSubstr("partition")));
+    EXPECT_THAT(CheckedDefaultText(pad(200, 56), target), HasSubstr("parallel("));
   }
 }
 
 // What one load does not move along is not what it is read along.
 TEST(MapRule, ABroadcastIsNoTranspose) {
-  EXPECT_THAT(CheckedDefault("workload 1\nx0: f32[64] input range(-1,1)\n"
-                             "x1: f32[64,128] input range(-1,1)\n"
-                             "s0: f32[64,128] output = x0[i0] + x1[i0, i1]\n",
-                             "cpu:avx512,threads=1"),
-              Not(HasSubstr("unroll")));
+  EXPECT_THAT(CheckedDefaultText("workload 1\nx0: f32[64] input range(-1,1)\n"
+                                 "x1: f32[64,128] input range(-1,1)\n"
+                                 "s0: f32[64,128] output = x0[i0] + x1[i0, i1]\n",
+                                 "cpu:avx512,threads=1"),
+                  Not(HasSubstr("unroll")));
 }
 
 }  // namespace
