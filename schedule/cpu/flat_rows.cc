@@ -35,8 +35,7 @@ bool IsOneAxis(const ir::Workload& workload, const ir::Stage& stage, int outer, 
 constexpr double kGain = 1.1;
 
 double ScoreOf(const CpuSubject& subject) {
-  return TileScore(subject.workload.stages[subject.tile.anchor], subject.tile, subject.nominal,
-                   subject.target);
+  return TileScore(subject.workload, subject.tile, subject.nominal, subject.target);
 }
 
 /// The product and the Stages through which its results become the owner's, in the order of the

@@ -28,8 +28,12 @@ double Unevenness(const ir::Stage& stage, const TileForm& form, const TileChoice
   return imbalance > kMostImbalance ? imbalance * kWaiting : imbalance;
 }
 
-/// Multiply-adds that issue while one load does, broadcasts that are instructions included.
-double LoadCost(const ir::Target& target) { return TakesBroadcastsFromMemory(target) ? 1 : 1.5; }
+/// Multiply-adds that issue while one load does, broadcasts that are instructions included; a
+/// window's factors are both vectors.
+double LoadCost(const ir::Workload& workload, const ir::Stage& stage, const ir::Target& target) {
+  return RoleOf(workload, stage) != Role::kContraction || TakesBroadcastsFromMemory(target) ? 1
+                                                                                            : 1.5;
+}
 
 /// Rows whose factor stays in the first cache from one reduce step to the next. Multiply-adds of
 /// AVX-512 last as long as it takes to fetch those of 14 rows from the second one.
@@ -60,8 +64,9 @@ int64_t SharedByTaps(const TraceWriter& writer, const TileForm& form, const ir::
 
 }  // namespace
 
-double TileScore(const ir::Stage& stage, const TileForm& form, const TileChoice& tile,
+double TileScore(const ir::Workload& workload, const TileForm& form, const TileChoice& tile,
                  const ir::Target& target) {
+  const ir::Stage& stage = workload.stages[form.anchor];
   // Share of useful lanes × of full row tiles × of multiplications that hide their latency and
   // their loads.
   const int64_t columns = CeilDiv(form.vectors_total, tile.vectors) * tile.vectors;
@@ -70,7 +75,7 @@ double TileScore(const ir::Stage& stage, const TileForm& form, const TileChoice&
   const double balance = static_cast<double>(form.rows_total) /
                          static_cast<double>(tiles * CeilDiv(form.rows_total, tiles));
   const auto rows = static_cast<double>(tile.rows), vectors = static_cast<double>(tile.vectors);
-  const double loads = (rows + vectors) * LoadCost(target);
+  const double loads = (rows + vectors) * LoadCost(workload, stage, target);
   // Cycles of one reduce step: the multiplications or the loads, whichever is more, then what
   // feeds the panel from L2 and what the loop itself costs; a chain of fewer than eight
   // additions waits for its own results.
@@ -115,7 +120,8 @@ TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir
     if (!contraction) most_rows = std::clamp<int64_t>(most_steps / (taps * vectors), 1, most_rows);
     for (int64_t rows = 1; rows <= std::min(most_rows, form.rows_total); ++rows) {
       if (!form.FitsRowBlock(rows)) continue;
-      const double score = TileScore(stage, form, {.rows = rows, .vectors = vectors}, target);
+      const double score =
+          TileScore(writer.workload(), form, {.rows = rows, .vectors = vectors}, target);
       if (score > best_score + 1e-9) {
         best_score = score;
         best.rows = rows;

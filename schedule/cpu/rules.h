@@ -71,7 +71,7 @@ TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const i
 /// The tile a Target's nominal numbers suggest.
 TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target);
 /// How good a tile is by these numbers, as a share of what the registers allow at most.
-double TileScore(const ir::Stage& stage, const TileForm& form, const TileChoice& choice,
+double TileScore(const ir::Workload& workload, const TileForm& form, const TileChoice& choice,
                  const ir::Target& target);
 /// Tiles that are side by side outside of the row axis's loops.
 int64_t TilesOutside(const ir::Stage& stage, const TileForm& form, const TileChoice& choice);
