@@ -11,7 +11,7 @@
 // this file unless a comment names another source. Largest errors found by
 // tests/codegen/vector_math_test.cc, in units in the last place of float:
 //   exp 0.9 (0.8 in AVX-512 vectors), log 0.8, sin and cos 1.5, tan 3.2, tanh 4.1, sigmoid 2, erf
-//   0.9 (0.6 in AVX-512 vectors of more than 2^-110), atan 2, all others 0.5 (computed in double)
+//   6 (0.6 in AVX-512 vectors of more than 2^-110), atan 2, all others 0.5 (computed in double)
 // and of double: 3.4 (pow: relative error 2^-52 times 1 + |y log x|). Infinities, NaN, zeros with
 // their sign, and subnormal arguments and results are handled; sin, cos and tan reduce any argument
 // exactly.

@@ -42,14 +42,13 @@ constexpr double kTanhP[] = {0.999999999,    0.136808249,    0.00386946788,
 constexpr double kTanhQ[] = {1, 0.47014157, 0.0272500113, 0.000394064153, 1.28897507e-06};
 constexpr double kTanhEnd = 8.85000038;
 
-// erf(x)/x - 1 in x^2, |x| < 0.93: 2^-29.9.
-constexpr double kErfSmall[] = {0.128379166,  -0.376126289,    0.112836242,   -0.026855588,
-                                0.0051919478, -0.000804383948, 7.96966342e-05};
-constexpr double kErfSmallEnd = 0.92;
-// -log(erfc(x)) on [0.9, 4], beyond which erf is 1.
-constexpr double kErfLarge[] = {-0.000170554791, 1.12949514,    0.633386731,    0.108236477,
-                                -0.0250913855,   0.00416048616, -0.00043229782, 2.09097707e-05};
-constexpr double kErfLargeEnd = 4;
+// erf(x) = x P(x^2) / Q(x^2) on [0, 3.87]: 2^-25.6. As code rounds it, it is 1 at kErfEnd, and so
+// beyond.
+constexpr double kErfP[] = {1.12837911,    0.188591033,    0.0525526367,
+                            0.00369900372, 0.000285396614, 2.09136601e-06};
+constexpr double kErfQ[] = {1,            0.5004673,     0.113398574,
+                            0.0148351882, 0.00115005684, 3.8543636e-05};
+constexpr double kErfEnd = 3.85400009;
 
 // erf(x)/x around k/8, k < 32, in x - k/8, |x - k/8| <= 1/16, 2^-27.6: a coarse number of eight
 // bits, what it lacks, and the powers from the first to the fourth.
@@ -94,6 +93,13 @@ constexpr float kErfOverX[][kErfPieces] = {
 // Where erf is nearer to 1 than to the number before; beyond, x would be in the next piece.
 constexpr double kErfTableEnd = 0x1.f7fffep1;
 
+/// x P(x^2) / Q(x^2) up to an end, where it is what it is beyond.
+Number Odd(const Number& x, double end, llvm::ArrayRef<double> p, llvm::ArrayRef<double> q) {
+  const Number limited = AtLeast(AtMost(x, end), -end);
+  const Number z = limited * limited;
+  return limited * Polynomial(z, p) / Polynomial(z, q);
+}
+
 }  // namespace
 
 // 2^n * 2^r with n = x log2(e) rounded to sixteenths: 2^n is one of 16 numbers, looked up by n's
@@ -115,11 +121,7 @@ Number VectorMath::ExpByTable(const Number& x) {
   return ScaleByPowerOfTwo(Fma(slope, Polynomial(rest, kExp2), power), n);
 }
 
-Number VectorMath::TanhFloat(const Number& x) {
-  const Number limited = AtLeast(AtMost(x, kTanhEnd), -kTanhEnd);
-  const Number z = limited * limited;
-  return limited * Polynomial(z, kTanhP) / Polynomial(z, kTanhQ);
-}
+Number VectorMath::TanhFloat(const Number& x) { return Odd(x, kTanhEnd, kTanhP, kTanhQ); }
 
 // erf(x) = x (coarse + rest). Half of the instructions go to units that do not multiply.
 Number VectorMath::ErfByTable(const Number& x) {
@@ -145,11 +147,7 @@ Number VectorMath::ErfByTable(const Number& x) {
 
 Number VectorMath::ErfFloat(const Number& x) {
   if (instructions_.HasTables(x.type()) && instructions_.HasWordTables()) return ErfByTable(x);
-  const Number a = Abs(x);
-  const Number z = a * a;
-  const Number small = Fma(a, Polynomial(z, kErfSmall), a);
-  const Number large = 1.0 - Exp(-Polynomial(AtMost(a, kErfLargeEnd), kErfLarge));
-  return CopySign(Select(Greater(a, kErfSmallEnd), large, small), x);
+  return Odd(x, kErfEnd, kErfP, kErfQ);
 }
 
 }  // namespace hone::codegen

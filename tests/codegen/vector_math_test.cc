@@ -47,7 +47,7 @@ const Function kFunctions[] = {
     {UnaryOp::kAsinh, [](long double x) { return std::asinh(x); }, 0.51, 2},
     {UnaryOp::kAcosh, [](long double x) { return std::acosh(x); }, 0.51, 2},
     {UnaryOp::kAtanh, [](long double x) { return std::atanh(x); }, 0.51, 2},
-    {UnaryOp::kErf, [](long double x) { return std::erf(x); }, 0.9, 0.9},
+    {UnaryOp::kErf, [](long double x) { return std::erf(x); }, 6, 0.9},
     {UnaryOp::kSigmoid, Sigmoid, 2, 2},
     {UnaryOp::kRsqrt, [](long double x) { return 1 / std::sqrt(x); }, 1.5, 1.5},
 };
