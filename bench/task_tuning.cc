@@ -21,6 +21,19 @@ measure::LocalMeasurerOptions MeasurerOptionsFor(const ir::Target& target) {
   return options;
 }
 
+namespace {
+
+std::vector<TunedTask::Finalist> FinalistsOf(const search::TaskSearch& search) {
+  std::vector<TunedTask::Finalist> out;
+  for (const uint64_t id : search.Finalists()) {
+    const auto trace = search.space().TraceOf(id);
+    if (trace.ok()) out.push_back({schedule::ToText(*trace), search.TrialOf(id)});
+  }
+  return out;
+}
+
+}  // namespace
+
 absl::StatusOr<TunedTask> TuneTask(std::shared_ptr<const ir::Workload> workload,
                                    const ir::Target& target,
                                    const measure::LocalMeasurerOptions& measuring,
@@ -51,20 +64,16 @@ absl::StatusOr<TunedTask> TuneTask(std::shared_ptr<const ir::Workload> workload,
   HONE_RETURN_IF_ERROR(session.Start({std::move(task)}));
   HONE_RETURN_IF_ERROR(session.Run([&](const search::TuningSession& s) {
     const search::TaskSearch& one = s.tuner().search(0);
-    while (out.best_at.size() < options.checkpoints.size() &&
-           one.trials() >= options.checkpoints[out.best_at.size()]) {
-      const auto trace = one.space().TraceOf(one.best().value_or(one.space().DefaultId()));
-      const auto& history = one.history();
-      const auto found = std::ranges::find(history, one.best_ns()) - history.begin();
-      out.best_at.push_back(
-          {trace.ok() ? schedule::ToText(*trace) : "", static_cast<int>(found) + 1});
-    }
+    while (out.finalists_at.size() < options.checkpoints.size() &&
+           one.trials() >= options.checkpoints[out.finalists_at.size()])
+      out.finalists_at.push_back(FinalistsOf(one));
     if (s.tuner().answered() >= options.trials || (one.exhausted() && s.tuner().open() == 0))
       searched = true;
   }));
   out.search_seconds = static_cast<double>(clock.NowNs() - start_ns) * 1e-9;
   out.reference_seconds = static_cast<double>(measurer.reference_ns()) * 1e-9;
   const search::TaskSearch& one = session.tuner().search(0);
+  out.finalists_at.resize(options.checkpoints.size(), FinalistsOf(one));  // where it ended early
   out.trials = one.trials();
   out.default_ns = one.default_ns();
   HONE_RETURN_IF_ERROR(log.ScanRecords({.session = session.id()}, [&](const db::RankedRecord& r) {

@@ -30,11 +30,13 @@ struct TunedTask {
   double search_seconds = 0;     ///< proposing, building, checking, measuring and training
   double reference_seconds = 0;  ///< of it the default and its oracle, once per task
 
-  struct Best {
+  struct Finalist {
     std::string trace;
-    int trial = 0;  ///< that found it, from 1
+    int trial = 0;  ///< that measured it, from 1
   };
-  std::vector<Best> best_at;  ///< the best at each checkpoint, as far as the search came
+  /// At each checkpoint, or where the search ended before it: what `hone tune` would compare in
+  /// turns if it ended there.
+  std::vector<std::vector<Finalist>> finalists_at;
 };
 
 /// How a Workload is searched.
@@ -43,13 +45,13 @@ struct TaskTuningOptions {
   uint64_t seed = 0;
   bool trees = true;             ///< false: the analytic model ranks to the end
   bool evolve = true;            ///< false: of a large space only a sample is ranked
-  std::vector<int> checkpoints;  ///< trials after which the best Trace is noted; rising
+  std::vector<int> checkpoints;  ///< trials after which finalists are noted; rising
 };
 
 /// LocalMeasurerOptions as `hone tune` sets them for this target.
 measure::LocalMeasurerOptions MeasurerOptionsFor(const ir::Target& target);
 
-/// Searches one Workload as `hone tune` does but for the comparison of finalists at the end. It
+/// Searches one Workload as `hone tune` does but for the comparison of finalists in turns. It
 /// begins from what `log` holds of near Workloads, and writes to it. Errors of the session; a
 /// candidate's fault costs that candidate.
 absl::StatusOr<TunedTask> TuneTask(std::shared_ptr<const ir::Workload> workload,

@@ -15,7 +15,6 @@ namespace hone::search {
 namespace {
 constexpr double kWorthwhile = 1.01;  ///< a winner's lower bound must exceed this
 constexpr int kFinalRounds = 24, kLeastRounds = 5;
-constexpr int kMostOnPart = 2;          ///< finalists of which only a part was run
 constexpr double kComparedShare = 0.8;  ///< of a comparison's time: it also builds and warms up
 /// Threads that help a kernel which takes so long pay for the round trip to them.
 constexpr double kSurelyPaysNs = 100'000;
@@ -52,13 +51,8 @@ int TuningSession::RoundsFor(const std::vector<uint64_t>& finalists, int task,
 absl::Status TuningSession::CompareTask(int task, int tasks_left) {
   auto lock = Lock();
   const TaskSearch& s = tuner_->search(task);
-  std::vector<uint64_t> finalists = s.Top(3);
+  const std::vector<uint64_t> finalists = s.Finalists();
   if (finalists.empty()) return absl::OkStatus();
-  // Those that a part of the work calls as fast were not run whole yet.
-  for (const uint64_t id : s.NearBestOnPart(kMostOnPart)) finalists.push_back(id);
-  const uint64_t fallback = s.space().DefaultId();
-  if (std::find(finalists.begin(), finalists.end(), fallback) == finalists.end())
-    finalists.push_back(fallback);
   // All in turns, so that a drift of the machine meets all alike and the samples pair.
   std::vector<measure::MeasureInput> inputs;
   for (uint64_t id : finalists) {
@@ -67,7 +61,7 @@ absl::Status TuningSession::CompareTask(int task, int tasks_left) {
                              measure::MeasureKind::kFinal));
     inputs.back().incumbent_ns = 0;
   }
-  const auto base = static_cast<size_t>(std::find(finalists.begin(), finalists.end(), fallback) -
+  const auto base = static_cast<size_t>(std::ranges::find(finalists, s.space().DefaultId()) -
                                         finalists.begin());
   const int rounds = RoundsFor(finalists, task, tasks_left);
   lock.unlock();

@@ -106,6 +106,14 @@ class TaskSearch {
   /// the best, best first.
   std::vector<uint64_t> NearBestOnPart(int n) const;
   static constexpr double kNearBest = 1.03;
+  /// What a comparison in turns decides between: the fastest that ran whole, those that a part of
+  /// the work calls as fast, and the default. Empty when nothing ran whole.
+  std::vector<uint64_t> Finalists() const;
+  /// Which result was this point's, from 1; 0: it has none.
+  int TrialOf(uint64_t id) const {
+    const auto found = seen_.find(id);
+    return found == seen_.end() ? 0 : found->second.answer + 1;
+  }
   const PartScreening& parts() const { return parts_; }
   /// How many results rest on a part of the work.
   int on_part() const { return on_part_; }

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <iostream>
-#include <limits>
 #include <map>
 #include <numeric>
 
@@ -72,6 +71,13 @@ struct Searched {
   std::vector<std::vector<TunedTask>> by_variant;  ///< by variant and seed
 };
 
+/// A latency in turns over that of the default in the same turns; 0: it failed.
+struct Latency {
+  double chosen_by = 0;
+  double measured = 0;
+};
+using Latencies = std::map<std::string, Latency>;  ///< by Trace
+
 /// The searches that are compared, but for the random one.
 enum Variant { kSearch, kNoWarmStart, kNoTrees, kNoEvolution, kNumVariants };
 constexpr const char* kNames[] = {"search", "no warm start", "no trees", "no evolution", "random"};
@@ -113,10 +119,6 @@ class Regrets {
                                     .evolve = variant != kNoEvolution,
                                     .checkpoints = options_.checkpoints},
                                    log, clock_));
-    // A search that ends early stays where it is.
-    TunedTask::Best last{.trace = {}, .trial = static_cast<int>(tuned.trials)};
-    if (!tuned.best_first.empty()) last.trace = tuned.best_first.front().trace;
-    tuned.best_at.resize(options_.checkpoints.size(), last);
     searched_[t].by_variant[variant].push_back(std::move(tuned));
     return absl::OkStatus();
   }
@@ -171,19 +173,39 @@ class Regrets {
     return absl::OkStatus();
   }
 
-  /// Latencies in turns of all Traces that matter of a task; 0: it failed.
-  std::map<std::string, double> Timed(size_t t) {
-    std::map<std::string, double> ns;
+  /// Latencies of all Traces that matter of a task.
+  absl::StatusOr<Latencies> Timed(size_t t) {
+    const schedule::Space space = SpaceOf(t);
+    HONE_ASSIGN_OR_RETURN(const schedule::Trace fallback, space.TraceOf(space.DefaultId()));
+    const std::string reference = schedule::ToText(fallback);
     std::vector<std::string> traces = searched_[t].references;
     for (const auto& variant : searched_[t].by_variant) {
       for (const TunedTask& tuned : variant) {
-        for (const TunedTask::Best& b : tuned.best_at) traces.push_back(b.trace);
+        for (const auto& finalists : tuned.finalists_at) {
+          for (const TunedTask::Finalist& f : finalists) traces.push_back(f.trace);
+        }
       }
     }
+    std::ranges::sort(traces);
+    traces.erase(std::ranges::unique(traces).begin(), traces.end());
+    std::erase(traces, reference);
+    Latencies latencies;
+    constexpr size_t kAtOnce = measure::Measurer::kMaxCompared - 2;
+    for (size_t begin = 0; begin < traces.size(); begin += kAtOnce) {
+      const size_t end = std::min(begin + kAtOnce, traces.size());
+      std::vector<std::string> turn(traces.begin() + static_cast<std::ptrdiff_t>(begin),
+                                    traces.begin() + static_cast<std::ptrdiff_t>(end));
+      turn.insert(turn.begin(), reference);
+      HONE_RETURN_IF_ERROR(TimeInTurns(t, turn, &latencies));
+    }
+    return latencies;
+  }
+
+  /// The first of the Traces is the default.
+  absl::Status TimeInTurns(size_t t, const std::vector<std::string>& traces,
+                           Latencies* latencies) {
     std::vector<measure::MeasureInput> inputs;
     for (const std::string& trace : traces) {
-      if (!ns.emplace(trace, 0).second || inputs.size() + 1 >= measure::Measurer::kMaxCompared)
-        continue;
       inputs.push_back({.id = static_cast<int64_t>(inputs.size()),
                         .workload = tasks_[t].workload,
                         .target = target_.text,
@@ -192,33 +214,46 @@ class Regrets {
     }
     measure::LocalMeasurer measurer(measuring_, clock_);
     const auto compared = measurer.Compare(inputs, options_.rounds);
-    for (size_t k = 0; k < compared.size(); ++k) {
-      if (!compared[k].samples_ns.empty())
-        ns[inputs[k].trace] = static_cast<double>(measure::MedianNs(compared[k].samples_ns));
+    std::vector<Latency> ns;
+    for (const measure::ComparedTrace& c : compared) ns.push_back(ByRounds(c.samples_ns));
+    if (ns.size() != traces.size() || ns.front().measured <= 0)
+      return absl::InternalError(tasks_[t].name + ": its default did not run in turns");
+    for (size_t k = 0; k < ns.size(); ++k) {
+      (*latencies)[traces[k]] = {ns[k].chosen_by / ns.front().chosen_by,
+                                 ns[k].measured / ns.front().measured};
     }
-    return ns;
+    return absl::OkStatus();
+  }
+
+  /// Every other round chooses and the rest measure, so that no choice rests on its own luck.
+  static Latency ByRounds(const std::vector<int64_t>& samples_ns) {
+    std::vector<int64_t> even, odd;
+    for (size_t r = 0; r < samples_ns.size(); ++r)
+      (r % 2 == 0 ? even : odd).push_back(samples_ns[r]);
+    return {static_cast<double>(measure::MedianNs(std::move(even))),
+            static_cast<double>(measure::MedianNs(std::move(odd)))};
   }
 
   absl::Status Compare(size_t t) {
     const Searched& searched = searched_[t];
-    const std::map<std::string, double> ns = Timed(t);
-    double best = std::numeric_limits<double>::infinity();
-    for (const auto& [trace, time] : ns) best = time > 0 ? std::min(best, time) : best;
-    if (!std::isfinite(best))
-      return absl::InternalError(tasks_[t].name + ": nothing could be compared");
-    const std::vector<double> drawn = InTurns(searched, ns);
-    const double good = best / kGoodShare;
+    HONE_ASSIGN_OR_RETURN(const Latencies latencies, Timed(t));
+    Latency best{1, 1};  // the default
+    for (const auto& [trace, latency] : latencies)
+      if (latency.measured > 0 && latency.chosen_by < best.chosen_by) best = latency;
+    const std::vector<double> drawn = Drawn(searched, latencies);
     report_.tasks.push_back(tasks_[t].name);
-    std::string line = fmt::format("{:44}", tasks_[t].name);
-    for (int v = 0; v < kNumVariants; ++v) AddVariant(v, searched.by_variant[v], ns, best);
+    for (int v = 0; v < kNumVariants; ++v)
+      AddVariant(v, searched.by_variant[v], latencies, best.measured);
     RegretOfVariant& random = report_.variants.back();
     for (size_t c = 0; c < options_.checkpoints.size(); ++c) {
       const size_t n = std::min<size_t>(options_.checkpoints[c], drawn.size());
-      random.regret[c].push_back(ExpectedBest(drawn, n) / best - 1);
+      random.regret[c].push_back(ExpectedBest(drawn, n) / best.measured - 1);
     }
-    const auto within = std::ranges::upper_bound(drawn, good) - drawn.begin();
+    const auto within =
+        std::ranges::count_if(drawn, [&](double d) { return d <= best.measured / kGoodShare; });
     random.trials.push_back((static_cast<double>(drawn.size()) + 1) /
                             (static_cast<double>(within) + 1));
+    std::string line = fmt::format("{:44}", tasks_[t].name);
     for (const RegretOfVariant& v : report_.variants) {
       for (const auto& regret : v.regret) line += fmt::format(" {:6.1f}", 100 * regret.back());
       line += fmt::format(" {:6.0f} |", v.trials.back());
@@ -227,27 +262,42 @@ class Regrets {
     return absl::OkStatus();
   }
 
-  /// The random candidates' times as in turns, rising: screened ones are those of other minutes,
+  /// The random candidates' measured latencies, the one that is chosen before all others first.
+  /// Those that did not run in turns have scaled ones: screened times are those of other minutes,
   /// and the least of many is too small.
-  static std::vector<double> InTurns(const Searched& searched,
-                                     const std::map<std::string, double>& ns) {
-    std::vector<double> times, scales;
+  static std::vector<double> Drawn(const Searched& searched, const Latencies& latencies) {
+    std::vector<Latency> drawn;
+    std::vector<double> scales;
     for (size_t k = 0; k < searched.references.size(); ++k) {
-      const double time = ns.at(searched.references[k]);
-      if (time <= 0) continue;
-      times.push_back(time);
-      scales.push_back(time / searched.random[k]);
+      const Latency& latency = latencies.at(searched.references[k]);
+      if (latency.measured <= 0) continue;
+      drawn.push_back(latency);
+      scales.push_back(latency.measured / searched.random[k]);
     }
     std::ranges::sort(scales);
     const double scale = scales.empty() ? 1 : scales[scales.size() / 2];
     for (size_t k = searched.references.size(); k < searched.random.size(); ++k)
-      times.push_back(scale * searched.random[k]);
-    std::ranges::sort(times);
-    return times;
+      drawn.push_back({scale * searched.random[k], scale * searched.random[k]});
+    std::ranges::stable_sort(drawn, {}, &Latency::chosen_by);
+    std::vector<double> measured;
+    for (const Latency& latency : drawn) measured.push_back(latency.measured);
+    return measured;
   }
 
-  void AddVariant(int v, const std::vector<TunedTask>& seeds,
-                  const std::map<std::string, double>& ns, double best) {
+  /// The finalist that `hone tune` would keep; the default where no other runs.
+  static TunedTask::Finalist Chosen(const std::vector<TunedTask::Finalist>& finalists,
+                                    const Latencies& latencies, Latency* latency) {
+    TunedTask::Finalist chosen;
+    *latency = {1, 1};
+    for (const TunedTask::Finalist& f : finalists) {
+      const Latency& its = latencies.at(f.trace);
+      if (its.measured > 0 && its.chosen_by < latency->chosen_by) *latency = its, chosen = f;
+    }
+    return chosen;
+  }
+
+  void AddVariant(int v, const std::vector<TunedTask>& seeds, const Latencies& latencies,
+                  double best) {
     RegretOfVariant& variant = report_.variants[static_cast<size_t>(v)];
     const auto count = static_cast<double>(seeds.size());
     std::vector<double> regret(options_.checkpoints.size(), 0);
@@ -255,10 +305,10 @@ class Regrets {
     for (const TunedTask& tuned : seeds) {
       double first = options_.checkpoints.back();
       for (size_t c = regret.size(); c-- > 0;) {
-        const double time = ns.at(tuned.best_at[c].trace);
-        // What failed in turns counts as the default.
-        regret[c] += (time > 0 ? time : std::max(best, tuned.default_ns)) / best - 1;
-        if (time > 0 && time <= best / kGoodShare) first = tuned.best_at[c].trial;
+        Latency latency;
+        const TunedTask::Finalist chosen = Chosen(tuned.finalists_at[c], latencies, &latency);
+        regret[c] += latency.measured / best - 1;
+        if (latency.measured <= best / kGoodShare) first = std::max(1, chosen.trial);
       }
       trials += first;
     }
@@ -299,13 +349,13 @@ Interval GeometricMeanOf(const std::vector<double>& a, const std::vector<double>
   });
 }
 
-double ExpectedBest(const std::vector<double>& sorted, size_t n) {
-  const auto count = static_cast<double>(sorted.size()), drawn = static_cast<double>(n);
+double ExpectedBest(const std::vector<double>& ranked, size_t n) {
+  const auto count = static_cast<double>(ranked.size()), drawn = static_cast<double>(n);
   double expected = 0, none_before = 1;  // the chance that none of those before was drawn
-  for (size_t k = 0; k < sorted.size() && none_before > 0; ++k) {
+  for (size_t k = 0; k < ranked.size() && none_before > 0; ++k) {
     const double left = count - static_cast<double>(k);
     const double here = std::min(1.0, drawn / left);
-    expected += none_before * here * sorted[k];
+    expected += none_before * here * ranked[k];
     none_before *= 1 - here;
   }
   return expected;

@@ -63,6 +63,24 @@ TEST(TaskSearchTest, RankCorrelationOfNoiseIsNotThatOfTheTrainingRows) {
   EXPECT_LT(std::abs(sum / 4), 0.45);
 }
 
+TEST(TaskSearchTest, FinalistsAreTheFastestWholeThoseThatAPartCallsAsFastAndTheDefault) {
+  TaskSearch search(ConvolutionSpace(), 1);
+  EXPECT_TRUE(search.Finalists().empty());
+  const auto batch = search.Propose(12, nullptr);
+  ASSERT_EQ(batch.size(), 12U);
+  ASSERT_EQ(batch[0].id, search.space().DefaultId());
+  for (size_t k = 0; k < batch.size(); ++k) {
+    // The later the faster; but for every third only a part was run.
+    const double ns = 1e6 - 1e3 * static_cast<double>(k);
+    search.Report(batch[k].id, measure::Outcome::kOk, ns, {ns / 2, k % 3 != 2});
+    EXPECT_EQ(search.TrialOf(batch[k].id), static_cast<int>(k) + 1);
+  }
+  const std::vector<uint64_t> expected = {batch[10].id, batch[9].id, batch[7].id, batch[11].id,
+                                          batch[8].id,  batch[0].id};
+  EXPECT_EQ(search.Finalists(), expected);
+  EXPECT_EQ(search.TrialOf(search.Propose(1, nullptr).front().id), 0) << "it has no result yet";
+}
+
 TEST(TaskSearchTest, TrainingRowsAreBoundedAndHaveTheBest) {
   TaskSearch search(ConvolutionSpace(), 1);
   Search(search, 200, [](uint64_t id) { return 1e5 * (1 + Random(3).Fork(id).Uniform()); });
