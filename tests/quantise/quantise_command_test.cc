@@ -61,8 +61,8 @@ class QuantiseCommandTest : public ::testing::Test {
 };
 
 // ONNX Runtime without its optimisations computes what the file says, but for MatMulInteger on a
-// processor without VNNI: there sums of u8 * s8 saturate at 16 bits unless an optimisation makes the
-// weights u8. It must be as near to f32 as the command says of the file, and the same as Hone's
+// processor without VNNI: there sums of u8 * s8 saturate at 16 bits unless an optimisation makes
+// the weights u8. It must be as near to f32 as the command says of the file, and the same as Hone's
 // within some steps of the narrow numbers.
 constexpr char kCompare[] = R"(
 import sys, numpy as np, onnx, onnxruntime as ort
