@@ -65,9 +65,11 @@ Race RunRace(const TimingPolicy& policy, int64_t last_ns, const std::function<in
     return took_ns;
   };
   int64_t guess_ns = last_ns;
-  if (last_ns < kNoWarmupFromNs) {
-    for (int i = 0; i < policy.warmups; ++i) guess_ns = run();
-  }
+  const bool seemed_long = last_ns >= kNoWarmupFromNs;
+  for (int i = 0; i < (seemed_long ? std::min(policy.warmups, 1) : policy.warmups); ++i)
+    guess_ns = run();
+  // The check's run, the first, had memory mapped: only this one tells whether a run takes so long.
+  const bool is_sample = seemed_long && policy.warmups > 0 && guess_ns >= kNoWarmupFromNs;
   int64_t total_ns = 0;
   int64_t runs_per_sample = 1;
   const auto take_sample = [&] {
@@ -80,7 +82,12 @@ Race RunRace(const TimingPolicy& policy, int64_t last_ns, const std::function<in
     runs_per_sample = std::clamp<int64_t>(policy.min_sample_ns / std::max<int64_t>(guess_ns, 1), 1,
                                           kMaxRunsPerSample);
   }
-  take_sample();
+  if (is_sample) {
+    total_ns = guess_ns;
+    race.samples_ns.push_back(guess_ns);
+  } else {
+    take_sample();
+  }
   if (policy.incumbent_ns > 0 && policy.hopeless_ratio > 0 &&
       static_cast<double>(race.samples_ns[0]) >
           policy.hopeless_ratio * static_cast<double>(policy.incumbent_ns)) {

@@ -23,8 +23,9 @@ struct Race {
 };
 
 /// Repeats `run` (which returns its own time in ns, without set-up) as the policy says: warm-ups,
-/// unless one run took longer than kNoWarmupFromNs (`last_ns`, of the check just before) and is
-/// warm from that; one sample, and an end when it is hopeless; samples up to `min_samples`; then
+/// but where a run took kNoWarmupFromNs or more (`last_ns`, of the check before) the first is a
+/// sample if it takes so long, too; one sample, and an end when it is hopeless; samples up to
+/// `min_samples`; then
 /// more while the median's lower bound (half-width 1.58 IQR / sqrt n, McGill, Tukey, Larsen 1978)
 /// is not above the incumbent. A sample is the mean of as many runs as reach `min_sample_ns`. At
 /// least one sample.
