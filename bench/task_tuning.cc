@@ -25,7 +25,7 @@ namespace {
 
 std::vector<TunedTask::Finalist> FinalistsOf(const search::TaskSearch& search) {
   std::vector<TunedTask::Finalist> out;
-  for (const uint64_t id : search.Finalists()) {
+  for (const uint64_t id : search.Finalists(search::TaskSearch::kMostFinalists)) {
     const auto trace = search.space().TraceOf(id);
     if (trace.ok()) out.push_back({schedule::ToText(*trace), search.TrialOf(id)});
   }

@@ -15,6 +15,7 @@ namespace hone::search {
 namespace {
 constexpr double kWorthwhile = 1.01;  ///< a winner's lower bound must exceed this
 constexpr int kFinalRounds = 24, kLeastRounds = 5;
+constexpr int kEnoughRounds = 12;  ///< better spent on more finalists where there are more
 constexpr double kComparedShare = 0.8;  ///< of a comparison's time: it also builds and warms up
 /// Threads that help a kernel which takes so long pay for the round trip to them.
 constexpr double kSurelyPaysNs = 100'000;
@@ -51,7 +52,11 @@ int TuningSession::RoundsFor(const std::vector<uint64_t>& finalists, int task,
 absl::Status TuningSession::CompareTask(int task, int tasks_left) {
   auto lock = Lock();
   const TaskSearch& s = tuner_->search(task);
-  const std::vector<uint64_t> finalists = s.Finalists();
+  int whole = TaskSearch::kMostFinalists;
+  std::vector<uint64_t> finalists = s.Finalists(whole);
+  while (whole > TaskSearch::kLeastFinalists &&
+         RoundsFor(finalists, task, tasks_left) < kEnoughRounds)
+    finalists = s.Finalists(--whole);
   if (finalists.empty()) return absl::OkStatus();
   // All in turns, so that a drift of the machine meets all alike and the samples pair.
   std::vector<measure::MeasureInput> inputs;

@@ -390,9 +390,9 @@ std::vector<uint64_t> TaskSearch::NearBestOnPart(int n) const {
   return out;
 }
 
-std::vector<uint64_t> TaskSearch::Finalists() const {
-  constexpr int kMostWhole = 3, kMostOnPart = 2;
-  std::vector<uint64_t> out = Top(kMostWhole);
+std::vector<uint64_t> TaskSearch::Finalists(int whole) const {
+  constexpr int kMostOnPart = 2;
+  std::vector<uint64_t> out = Top(whole);
   if (out.empty()) return out;
   for (const uint64_t id : NearBestOnPart(kMostOnPart)) out.push_back(id);
   if (std::ranges::find(out, space_->DefaultId()) == out.end()) out.push_back(space_->DefaultId());

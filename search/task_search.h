@@ -106,9 +106,12 @@ class TaskSearch {
   /// the best, best first.
   std::vector<uint64_t> NearBestOnPart(int n) const;
   static constexpr double kNearBest = 1.03;
-  /// What a comparison in turns decides between: the fastest that ran whole, those that a part of
-  /// the work calls as fast, and the default. Empty when nothing ran whole.
-  std::vector<uint64_t> Finalists() const;
+  /// What a comparison in turns decides between: the fastest that ran whole, at most `whole`, those
+  /// that a part of the work calls as fast, and the default. Empty when nothing ran whole.
+  std::vector<uint64_t> Finalists(int whole) const;
+  /// A machine that is twice as fast for moments screens slow candidates as the fastest: the more
+  /// finalists the better, as long as there is time.
+  static constexpr int kMostFinalists = 8, kLeastFinalists = 3;
   /// Which result was this point's, from 1; 0: it has none.
   int TrialOf(uint64_t id) const {
     const auto found = seen_.find(id);

@@ -166,7 +166,8 @@ bool PrintReplay(const ReplayReport& report, int seeds) {
 
 /// The heaviest tasks of different operators whose Spaces are large enough.
 std::vector<const ModelTask*> ChooseTasks(const std::vector<ModelTask>& tasks,
-                                          const ir::Target& target, const Options& options) {
+                                          const ir::Target& target, const Options& options,
+                                          size_t least) {
   std::vector<const ModelTask*> order;
   for (const ModelTask& t : tasks) order.push_back(&t);
   std::ranges::stable_sort(order, [](const auto* a, const auto* b) { return a->flop > b->flop; });
@@ -176,7 +177,7 @@ std::vector<const ModelTask*> ChooseTasks(const std::vector<ModelTask>& tasks,
     if (chosen.size() >= options.tasks_per_model) break;
     if (met.count(t->operators)) continue;
     const schedule::Space space(*t->workload, target, ir::AccuracyClass::kDefault);
-    if (DrawPoints(space, options.candidates, 0).size() < options.candidates) continue;
+    if (DrawPoints(space, least, 0).size() < least) continue;
     met.insert(t->operators);
     chosen.push_back(t);
   }
@@ -187,7 +188,7 @@ absl::Status Record(const Options& options, const ir::Target& target, const Mono
   std::filesystem::create_directories(options.record);
   for (const std::string& model : options.models) {
     HONE_ASSIGN_OR_RETURN(const auto tasks, TasksOfModel(model, target, clock));
-    for (const ModelTask* t : ChooseTasks(tasks, target, options)) {
+    for (const ModelTask* t : ChooseTasks(tasks, target, options, options.candidates)) {
       std::string file = t->name.substr(0, t->name.find(':'));
       std::ranges::replace(file, '/', '_');
       const std::string path = fmt::format("{}/{}.pool", options.record, file);
@@ -233,14 +234,15 @@ bool PrintRegret(const RegretReport& report, const std::vector<int>& checkpoints
 
 absl::StatusOr<bool> Regret(const Options& options, const ir::Target& target,
                             const MonotonicClock& clock) {
+  const RegretOptions regret{.random = options.random, .seeds = options.seeds};
+  const auto least = static_cast<size_t>(2 * regret.checkpoints.back());
   std::vector<ModelTask> chosen;
   for (const std::string& model : options.models) {
     HONE_ASSIGN_OR_RETURN(const auto tasks, TasksOfModel(model, target, clock));
-    for (const ModelTask* t : ChooseTasks(tasks, target, options)) chosen.push_back(*t);
+    for (const ModelTask* t : ChooseTasks(tasks, target, options, least)) chosen.push_back(*t);
   }
   if (chosen.empty())
     return absl::InvalidArgumentError("no task with enough schedules; name models with --model");
-  const RegretOptions regret{.random = options.random, .seeds = options.seeds};
   std::cout << fmt::format(
                    "regret in % after {} trials, and trials to 95 %, of each search and task:",
                    fmt::join(regret.checkpoints, ", "))

@@ -87,8 +87,9 @@ std::vector<measure::MeasureResult> FakeMeasurer::Collect(int64_t) {
     r.message = "element 3 is 1, not 2";
   } else {
     r.outcome = measure::Outcome::kOk;
+    const double off = screens ? screens(input.trace) : 1;
     const auto ns = flat ? (met_.insert(workload).second ? 1000 : 2000)
-                         : static_cast<int64_t>(slow * LandscapeNs(input.trace));
+                         : static_cast<int64_t>(off * slow * LandscapeNs(input.trace));
     r.samples_ns = {ns, ns + 1, ns + 2};
     if (part_says && input.part_ns > 0) {
       r.part_ns = static_cast<int64_t>(part_says(input.trace) * static_cast<double>(ns));

@@ -50,6 +50,8 @@ class FakeMeasurer final : public measure::Measurer {
   std::function<void(double)> on_compare;
   /// How many times too long a part of the work says that a Trace takes. Unset: runs no parts.
   std::function<double(const std::string& trace)> part_says;
+  /// How many times too long a screening says that a Trace takes; comparisons are right.
+  std::function<double(const std::string& trace)> screens;
   /// Only a part of these is run, whatever the input says.
   std::function<bool(const std::string& trace)> only_a_part;
   /// How many times longer than LandscapeNs everything takes.

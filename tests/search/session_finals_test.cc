@@ -248,6 +248,26 @@ TEST_F(SessionFinalsTest, NoisyComparisonsTakeNoThreadsAway) {
   EXPECT_EQ(ThreadsInLog(log_, session, options.target, &asked).at(2), 2);
 }
 
+// A machine that was much faster for a moment screens some slow candidates as the fastest.
+TEST_F(SessionFinalsTest, ScreeningsInLuckyMomentsDoNotDecide) {
+  FakeMeasurer measurer(1, {});
+  std::set<std::string> lucky;
+  std::string fastest;
+  measurer.screens = [&](const std::string& trace) {
+    if (fastest.empty() || LandscapeNs(trace) < LandscapeNs(fastest)) fastest = trace;
+    if (HashBytes(trace).high % 5 != 0) return 1.0;
+    lucky.insert(trace);
+    return 1e-3;
+  };
+  TuningSession session(log_, measurer, clock_, wall_clock_, Options(24));
+  ASSERT_TRUE(session.Start({TwoTasks()[0]}).ok());
+  ASSERT_TRUE(session.Run(nullptr).ok());
+  EXPECT_GT(lucky.size(), 3U) << "fewer, and three finalists are enough";
+  EXPECT_LT(lucky.size(), 8U);
+  EXPECT_FALSE(lucky.contains(fastest));
+  EXPECT_EQ(session.verdicts()[0].trace, fastest);
+}
+
 // Without a limit in time there are 24 rounds; slow kernels have as many as one lease can hold.
 TEST_F(SessionFinalsTest, ComparisonsFitTheTimeThatOneMayRun) {
   constexpr double kRunSeconds = 55;

@@ -65,7 +65,7 @@ TEST(TaskSearchTest, RankCorrelationOfNoiseIsNotThatOfTheTrainingRows) {
 
 TEST(TaskSearchTest, FinalistsAreTheFastestWholeThoseThatAPartCallsAsFastAndTheDefault) {
   TaskSearch search(ConvolutionSpace(), 1);
-  EXPECT_TRUE(search.Finalists().empty());
+  EXPECT_TRUE(search.Finalists(3).empty());
   const auto batch = search.Propose(12, nullptr);
   ASSERT_EQ(batch.size(), 12U);
   ASSERT_EQ(batch[0].id, search.space().DefaultId());
@@ -77,7 +77,7 @@ TEST(TaskSearchTest, FinalistsAreTheFastestWholeThoseThatAPartCallsAsFastAndTheD
   }
   const std::vector<uint64_t> expected = {batch[10].id, batch[9].id, batch[7].id, batch[11].id,
                                           batch[8].id,  batch[0].id};
-  EXPECT_EQ(search.Finalists(), expected);
+  EXPECT_EQ(search.Finalists(3), expected);
   EXPECT_EQ(search.TrialOf(search.Propose(1, nullptr).front().id), 0) << "it has no result yet";
 }
 
