@@ -58,9 +58,9 @@ const std::vector<const CpuRule*>& CpuRules() {
       &KeptSketches(),         //
       &BitmaskSketches(),      //
       &TileProductSketches(),  //
+      &WinogradSketches(),     //
       &FlatRowsSketches(),     //
       &DirectSketches(),       //
-      &WinogradSketches(),     //
       &RowsSketches(),         //
       &MapSketches(),          //
       &ScanSketches(),         //

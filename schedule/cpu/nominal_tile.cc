@@ -64,8 +64,8 @@ int64_t SharedByTaps(const TraceWriter& writer, const TileForm& form, const ir::
 
 }  // namespace
 
-double TileScore(const ir::Workload& workload, const TileForm& form, const TileChoice& tile,
-                 const ir::Target& target) {
+double TileEfficiency(const ir::Workload& workload, const TileForm& form, const TileChoice& tile,
+                      const ir::Target& target) {
   const ir::Stage& stage = workload.stages[form.anchor];
   // Share of useful lanes × of full row tiles × of multiplications that hide their latency and
   // their loads.
@@ -81,7 +81,13 @@ double TileScore(const ir::Workload& workload, const TileForm& form, const TileC
   // additions waits for its own results.
   const double cycles =
       std::max({rows * vectors, loads, 4.0}) + 0.3 * vectors + 0.05 * rows + 0.2;
-  return lanes * balance * rows * vectors / cycles / Unevenness(stage, form, tile, target);
+  return lanes * balance * rows * vectors / cycles;
+}
+
+double TileScore(const ir::Workload& workload, const TileForm& form, const TileChoice& tile,
+                 const ir::Target& target) {
+  return TileEfficiency(workload, form, tile, target) /
+         Unevenness(workload.stages[form.anchor], form, tile, target);
 }
 
 TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target) {

@@ -70,7 +70,10 @@ struct TileForm {
 TileForm FindTileForm(const TraceWriter& writer, const Cluster& cluster, const ir::Target& target);
 /// The tile a Target's nominal numbers suggest.
 TileChoice NominalTile(const TraceWriter& writer, const TileForm& form, const ir::Target& target);
-/// How good a tile is by these numbers, as a share of what the registers allow at most.
+/// Which share of multiply-adds a tile reaches by these numbers.
+double TileEfficiency(const ir::Workload& workload, const TileForm& form, const TileChoice& choice,
+                      const ir::Target& target);
+/// How good a tile is: that share, less what uneven shares cost many threads.
 double TileScore(const ir::Workload& workload, const TileForm& form, const TileChoice& choice,
                  const ir::Target& target);
 /// Tiles that are side by side outside of the row axis's loops.

@@ -262,6 +262,39 @@ class WinogradRule final : public CpuRule {
                : "its scratch does not fit the second cache";
   }
 
+  /// F(2×2) of blocks of tile rows, whose error is below the direct one's. Where the weights are
+  /// most of what is read, which it reads 16 / 9 times, it gains nothing; nor where they are
+  /// transformed in each run, or with few channels, whose transforms cost as much as the product.
+  std::optional<Values> Default(const Sketch& sketch) const override {
+    constexpr int64_t kLeastTiles = 49, kLeastChannels = 16;
+    const Form& form = FormOf(sketch);
+    const CpuSubject& subject = *form.subject;
+    const ir::Stage& anchor = subject.workload.stages[subject.tile.anchor];
+    const int64_t rows = CeilDiv(anchor.spatial[1], form.m), images = anchor.spatial[0],
+                  tiles = CeilDiv(anchor.spatial[2], form.m);
+    const int64_t in = anchor.Extent(subject.tile.reduce.back()), out = anchor.spatial[3];
+    if (!form.one_phase || form.m != 2 || rows * tiles < kLeastTiles ||
+        std::min(in, out) < kLeastChannels ||
+        subject.work.constant_bytes < static_cast<double>(4 * 9 * in * out))
+      return std::nullopt;
+    std::optional<Values> best;
+    double most = 0;
+    for (const auto& block : sketch.tables[kTileRows - 1].rows) {
+      TileForm product = subject.tile;
+      product.rows_total = block[0] * tiles;
+      const double uneven = ThreadImbalance(images * CeilDiv(rows, block[0]), subject.target);
+      for (const auto& tile : sketch.tables[0].rows) {
+        const Values values{tile[0], tile[1], block[0]};
+        if (uneven > kMostImbalance || !Refusal(sketch, values).empty()) continue;
+        const double score = TileEfficiency(subject.workload, product,
+                                            {.rows = tile[0], .vectors = tile[1]}, subject.target) /
+                             uneven;
+        if (score > most + 1e-9) most = score, best = values;
+      }
+    }
+    return best;
+  }
+
   void Describe(const Sketch& sketch, const Values& v, CpuFacts* facts) const override {
     const Form& form = FormOf(sketch);
     const CpuSubject::Work& work = form.subject->work;

@@ -10,6 +10,7 @@
 
 #include "base/core/hash128.h"
 #include "base/core/random.h"
+#include "ir/text.h"
 #include "schedule/cpu/cpu_rules.h"
 #include "schedule/space.h"
 #include "schedule/trace_query.h"
@@ -20,6 +21,7 @@ namespace hone::schedule {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const char* const kTargets[] = {"cpu:avx2,threads=2", "cpu:avx512,threads=3"};
 
@@ -168,11 +170,41 @@ TEST(WinogradRule, OneImageHasTheTracesOfStoredLogs) {
     const ir::Workload workload = Convolution({1, 9, 6, 5, 33, epilogue});
     for (const char* target : kTargets) {
       const Space space(workload, TargetOf(target), ir::AccuracyClass::kDefault);
-      all += space.hash() + "\n";
       for (const uint64_t id : WinogradPoints(space)) all += ToText(*space.TraceOf(id));
     }
   }
-  EXPECT_EQ(HashBytes(all).ToHex(), "aa2e31b4afe21231c13faeb30da10632");
+  EXPECT_EQ(HashBytes(all).ToHex(), "ac3d500540683c914c42b5b4125ca93c");
+}
+
+std::string DefaultSketchOf(const Shape& shape, const std::string& target) {
+  const Space space(Convolution(shape), TargetOf(target), ir::AccuracyClass::kStrict);
+  return SketchOf(space, space.DefaultId());
+}
+
+TEST(WinogradRule, TheDefaultIsTheSmallTileWhereThatGains) {
+  for (const std::string isa : {"cpu:avx2", "cpu:avx512"}) {
+    SCOPED_TRACE(isa);
+    const std::string two = isa + ",threads=2";
+    EXPECT_EQ(DefaultSketchOf({1, 56, 56, 64, 64, true}, two), "winograd2/one_phase");
+    EXPECT_EQ(DefaultSketchOf({1, 55, 55, 16, 64, false}, two), "winograd2/one_phase");
+    EXPECT_EQ(DefaultSketchOf({4, 14, 14, 256, 256, true}, two), "winograd2/one_phase");
+    EXPECT_THAT(DefaultSketchOf({1, 7, 7, 512, 512, true}, two), HasSubstr("direct"))
+        << "its weights are most of what is read";
+    EXPECT_THAT(DefaultSketchOf({1, 56, 56, 8, 64, true}, two), HasSubstr("direct"));
+    EXPECT_THAT(DefaultSketchOf({1, 56, 56, 64, 64, true}, isa + ",threads=64"),
+                HasSubstr("direct"))
+        << "28 blocks are no even shares of 64 threads";
+  }
+}
+
+TEST(WinogradRule, TheDefaultEqualsTheInterpreterAndTheDirectOneWhereWeightsAreComputed) {
+  const std::string text = ir::ToText(Convolution({2, 15, 14, 16, 20, true}));
+  for (const char* target : kTargets)
+    EXPECT_THAT(CheckedDefaultText(text, target), HasSubstr("winograd, 2"));
+  std::string computed = text;
+  computed.replace(computed.find(" constant"), 9, " input range(-1,1)");
+  for (const char* target : kTargets)
+    EXPECT_THAT(CheckedDefaultText(computed, target), Not(HasSubstr("winograd")));
 }
 
 }  // namespace
