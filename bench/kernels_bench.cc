@@ -27,6 +27,8 @@
 #include "ir/text.h"
 #include "measure/helper_check.h"
 #include "schedule/space.h"
+#include "schedule/trace.h"
+#include "schedule/trace_writer.h"
 
 namespace hone::bench {
 namespace {
@@ -137,6 +139,15 @@ absl::StatusOr<std::vector<MeasuredTrace>> FindTraces(const ir::Workload& worklo
                                  {.trials = options.trials, .seed = options.seed}, log, clock));
   result->trials = tuned.trials;
   result->search_seconds = tuned.search_seconds;
+  // Where Winograd wins, perhaps no direct schedule was tried: the nominal one stands for them.
+  const schedule::Space space(workload, target, ir::AccuracyClass::kDefault);
+  for (const schedule::Sketch& sketch : space.sketches()) {
+    const auto values = sketch.rule->Default(sketch);
+    if (!values || IsWinograd(sketch.name)) continue;
+    schedule::TraceWriter writer(workload);
+    HONE_RETURN_IF_ERROR(sketch.rule->Emit(sketch, *values, writer));
+    tuned.best_first.push_back({schedule::ToText(writer.trace()), sketch.name, 0});
+  }
   return std::move(tuned.best_first);
 }
 

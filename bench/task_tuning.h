@@ -35,7 +35,7 @@ struct TunedTask {
     int trial = 0;  ///< that measured it, from 1
   };
   /// At each checkpoint, or where the search ended before it: what `hone tune` would compare in
-  /// turns if it ended there.
+  /// turns if it ended there with time to spare.
   std::vector<std::vector<Finalist>> finalists_at;
 };
 

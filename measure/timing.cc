@@ -65,11 +65,11 @@ Race RunRace(const TimingPolicy& policy, int64_t last_ns, const std::function<in
     return took_ns;
   };
   int64_t guess_ns = last_ns;
-  const bool seemed_long = last_ns >= kNoWarmupFromNs;
-  for (int i = 0; i < (seemed_long ? std::min(policy.warmups, 1) : policy.warmups); ++i)
-    guess_ns = run();
-  // The check's run, the first, had memory mapped: only this one tells whether a run takes so long.
-  const bool is_sample = seemed_long && policy.warmups > 0 && guess_ns >= kNoWarmupFromNs;
+  if (policy.warmups > 0) guess_ns = run();
+  // The check's run, the first, also had memory mapped, and a cold one takes up to twice as long.
+  const bool is_sample =
+      policy.warmups > 0 && last_ns >= kNoWarmupFromNs && guess_ns >= 2 * kNoWarmupFromNs;
+  for (int i = 1; i < policy.warmups && !is_sample; ++i) guess_ns = run();
   int64_t total_ns = 0;
   int64_t runs_per_sample = 1;
   const auto take_sample = [&] {

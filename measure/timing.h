@@ -11,7 +11,7 @@
 
 namespace hone::measure {
 
-/// Caches are as after many runs by then; warming up would only cost time.
+/// A run that takes so long hardly gains by the one before.
 inline constexpr int64_t kNoWarmupFromNs = 1'000'000;
 
 struct Race {
@@ -23,12 +23,11 @@ struct Race {
 };
 
 /// Repeats `run` (which returns its own time in ns, without set-up) as the policy says: warm-ups,
-/// but where a run took kNoWarmupFromNs or more (`last_ns`, of the check before) the first is a
-/// sample if it takes so long, too; one sample, and an end when it is hopeless; samples up to
-/// `min_samples`; then
-/// more while the median's lower bound (half-width 1.58 IQR / sqrt n, McGill, Tukey, Larsen 1978)
-/// is not above the incumbent. A sample is the mean of as many runs as reach `min_sample_ns`. At
-/// least one sample.
+/// but where the check's run (`last_ns`) took kNoWarmupFromNs or more and the first one here twice
+/// that, it is a sample; one sample, and an end when it is hopeless; samples up to `min_samples`;
+/// then more while the median's lower bound (half-width 1.58 IQR / sqrt n, McGill, Tukey, Larsen
+/// 1978) is not above the incumbent. A sample is the mean of as many runs as reach `min_sample_ns`.
+/// At least one sample.
 Race RunRace(const TimingPolicy& policy, int64_t last_ns, const std::function<int64_t()>& run);
 
 /// From the order to the answer.

@@ -15,7 +15,8 @@ namespace hone::search {
 namespace {
 constexpr double kWorthwhile = 1.01;  ///< a winner's lower bound must exceed this
 constexpr int kFinalRounds = 24, kLeastRounds = 5;
-constexpr int kEnoughRounds = 12;  ///< better spent on more finalists where there are more
+constexpr int kEnoughRounds = 12;      ///< more of them are better spent on more finalists
+constexpr double kPrepareNs = 50'000'000;  ///< of one finalist: built again, loaded and checked
 constexpr double kComparedShare = 0.8;  ///< of a comparison's time: it also builds and warms up
 /// Threads that help a kernel which takes so long pay for the round trip to them.
 constexpr double kSurelyPaysNs = 100'000;
@@ -37,15 +38,20 @@ int TuningSession::RoundsFor(const std::vector<uint64_t>& finalists, int task,
                              int tasks_left) const {
   const double left_ns = 1e9 * kComparedShare * SecondsToCompare();
   const TaskSearch& s = tuner_->search(task);
-  double round_ns = 0;
-  for (uint64_t id : finalists) round_ns += s.MedianNs(id);
-  round_ns = std::max(1.0, round_ns);
+  std::vector<double> medians;
+  for (uint64_t id : finalists) medians.push_back(s.MedianNs(id));
+  std::ranges::sort(medians);
+  // Those that screened fastest may have met a lucky moment: they count like the middle one.
+  double round_ns = 1;
+  for (double ns : medians) round_ns += std::max(ns, medians[medians.size() / 2]);
   double most = kFinalRounds;
   // The runner kills what takes longer. Each is run once before the first round.
   if (options_.run_seconds > 0)
     most = std::min(most, 1e9 * kComparedShare * options_.run_seconds / round_ns - 1);
   if (kLeastRounds * round_ns > left_ns || kLeastRounds > most) return 0;
-  const double rounds = left_ns / std::max(1, tasks_left) / round_ns;
+  const double rounds = (left_ns / std::max(1, tasks_left) -
+                         kPrepareNs * static_cast<double>(finalists.size())) /
+                        round_ns;
   return static_cast<int>(std::clamp(rounds, double{kLeastRounds}, most));
 }
 
@@ -66,12 +72,10 @@ absl::Status TuningSession::CompareTask(int task, int tasks_left) {
                              measure::MeasureKind::kFinal));
     inputs.back().incumbent_ns = 0;
   }
-  const auto base = static_cast<size_t>(std::ranges::find(finalists, s.space().DefaultId()) -
-                                        finalists.begin());
   const int rounds = RoundsFor(finalists, task, tasks_left);
   lock.unlock();
   if (rounds == 0) return absl::OkStatus();
-  return CompareInputs(task, inputs, base, rounds);
+  return CompareInputs(task, inputs, 0, rounds);
 }
 
 absl::Status TuningSession::CompareInputs(int task,

@@ -394,8 +394,9 @@ std::vector<uint64_t> TaskSearch::Finalists(int whole) const {
   constexpr int kMostOnPart = 2;
   std::vector<uint64_t> out = Top(whole);
   if (out.empty()) return out;
+  std::erase(out, space_->DefaultId());
+  out.insert(out.begin(), space_->DefaultId());
   for (const uint64_t id : NearBestOnPart(kMostOnPart)) out.push_back(id);
-  if (std::ranges::find(out, space_->DefaultId()) == out.end()) out.push_back(space_->DefaultId());
   return out;
 }
 

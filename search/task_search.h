@@ -106,8 +106,8 @@ class TaskSearch {
   /// the best, best first.
   std::vector<uint64_t> NearBestOnPart(int n) const;
   static constexpr double kNearBest = 1.03;
-  /// What a comparison in turns decides between: the fastest that ran whole, at most `whole`, those
-  /// that a part of the work calls as fast, and the default. Empty when nothing ran whole.
+  /// What a comparison in turns decides between: the default, the fastest that ran whole, at most
+  /// `whole`, and those that a part of the work calls as fast. Empty when nothing ran whole.
   std::vector<uint64_t> Finalists(int whole) const;
   /// A machine that is twice as fast for moments screens slow candidates as the fastest: the more
   /// finalists the better, as long as there is time.

@@ -284,7 +284,8 @@ class Regrets {
     return measured;
   }
 
-  /// The finalist that `hone tune` would keep; the default where no other runs.
+  /// The fastest finalist, as `hone tune` keeps it where its gain is clear; the default where no
+  /// other runs.
   static TunedTask::Finalist Chosen(const std::vector<TunedTask::Finalist>& finalists,
                                     const Latencies& latencies, Latency* latency) {
     TunedTask::Finalist chosen;

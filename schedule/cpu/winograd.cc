@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "ir/cpu/cpu_target.h"
+#include "schedule/access.h"
 #include "schedule/cpu/cpu_rules.h"
 #include "schedule/cpu/tile_table.h"
 #include "schedule/trace_query.h"
@@ -195,6 +196,33 @@ const Form& FormOf(const Sketch& sketch) { return static_cast<const Form&>(*sket
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/// Whether the convolution's weights are constants, which are transformed before the first run.
+bool HasConstantFactor(const ir::Workload& workload, const ir::Stage& convolution) {
+  return std::ranges::any_of(AccessesOf(workload, convolution), [&](const Access& a) {
+    return workload.tensors[a.tensor].kind == ir::TensorKind::kConstant;
+  });
+}
+
+/// What a row of F(2×2)'s product costs in one phase, in multiply-adds of vectors at their peak:
+/// those that are computed, and its share of weights that each block reads from beyond the second
+/// cache, eight bytes a multiply-add. `rows`: of a block.
+double CostOfRow(const CpuSubject& subject, const Values& v, int64_t rows) {
+  constexpr double kBytesPerMultiplyAdd = 8;
+  const ir::Stage& anchor = subject.workload.stages[subject.tile.anchor];
+  const auto& cpu = subject.target.As<ir::CpuTarget>();
+  TileForm product = subject.tile;
+  product.rows_total = rows;
+  const int64_t height = CeilDiv(rows, CeilDiv(rows, v[kRows]));
+  const double factors =
+      16 * static_cast<double>(anchor.Extent(subject.tile.reduce.back()) * anchor.spatial[3]);
+  const double computed = factors / cpu.lanes /
+                          TileEfficiency(subject.workload, product,
+                                         {.rows = height, .vectors = v[kVectors]}, subject.target);
+  const double bytes = 4 * factors;
+  const double read = bytes > static_cast<double>(cpu.l2_bytes) ? bytes : 0;
+  return computed + read / kBytesPerMultiplyAdd / static_cast<double>(rows);
+}
+
 class WinogradRule final : public CpuRule {
  public:
   std::vector<Sketch> Sketches(const std::shared_ptr<const CpuSubject>& subject,
@@ -267,29 +295,28 @@ class WinogradRule final : public CpuRule {
   /// transformed in each run, or with few channels, whose transforms cost as much as the product.
   std::optional<Values> Default(const Sketch& sketch) const override {
     constexpr int64_t kLeastTiles = 49, kLeastChannels = 16;
+    constexpr double kMostUneven = 1.35;  // what it gains goes to threads that wait
     const Form& form = FormOf(sketch);
     const CpuSubject& subject = *form.subject;
     const ir::Stage& anchor = subject.workload.stages[subject.tile.anchor];
-    const int64_t rows = CeilDiv(anchor.spatial[1], form.m), images = anchor.spatial[0],
-                  tiles = CeilDiv(anchor.spatial[2], form.m);
-    const int64_t in = anchor.Extent(subject.tile.reduce.back()), out = anchor.spatial[3];
-    if (!form.one_phase || form.m != 2 || rows * tiles < kLeastTiles ||
-        std::min(in, out) < kLeastChannels ||
-        subject.work.constant_bytes < static_cast<double>(4 * 9 * in * out))
+    const int64_t rows = CeilDiv(anchor.spatial[1], form.m),
+                  tiles = CeilDiv(anchor.spatial[2], form.m),
+                  channels =
+                      std::min(anchor.Extent(subject.tile.reduce.back()), anchor.spatial[3]);
+    if (!form.one_phase || form.m != 2 || rows * tiles < kLeastTiles || channels < kLeastChannels ||
+        !HasConstantFactor(subject.workload, anchor))
       return std::nullopt;
+    const DecisionTable &heights = sketch.tables[0], &blocks = sketch.tables[1];
     std::optional<Values> best;
-    double most = 0;
-    for (const auto& block : sketch.tables[kTileRows - 1].rows) {
-      TileForm product = subject.tile;
-      product.rows_total = block[0] * tiles;
-      const double uneven = ThreadImbalance(images * CeilDiv(rows, block[0]), subject.target);
-      for (const auto& tile : sketch.tables[0].rows) {
+    double least = 0;
+    for (const auto& block : blocks.rows) {
+      const double uneven =
+          ThreadImbalance(anchor.spatial[0] * CeilDiv(rows, block[0]), subject.target);
+      for (const auto& tile : heights.rows) {
         const Values values{tile[0], tile[1], block[0]};
-        if (uneven > kMostImbalance || !Refusal(sketch, values).empty()) continue;
-        const double score = TileEfficiency(subject.workload, product,
-                                            {.rows = tile[0], .vectors = tile[1]}, subject.target) /
-                             uneven;
-        if (score > most + 1e-9) most = score, best = values;
+        if (uneven > kMostUneven || !Refusal(sketch, values).empty()) continue;
+        const double cost = uneven * CostOfRow(subject, values, block[0] * tiles);
+        if (!best || cost < least - 1e-9) least = cost, best = values;
       }
     }
     return best;
@@ -339,8 +366,9 @@ class WinogradRule final : public CpuRule {
   void Add(const std::shared_ptr<const CpuSubject>& subject, int m,
            std::vector<Sketch>* all) const {
     Sketch three = Make(subject, m, false), one = Make(subject, m, true);
-    TraceWriter probe(subject->workload);
+    TraceWriter probe(subject->workload), probe_of_one(subject->workload);
     if (!Emit(three, {6, 1}, probe).ok()) return;
+    const bool in_one_phase = Emit(one, {6, 1, 1}, probe_of_one).ok();
     const ir::Stage& stage = subject->workload.stages[subject->tile.anchor];
     const int64_t tile_rows = CeilDiv(stage.spatial[1], m),
                   tiles = tile_rows * CeilDiv(stage.spatial[2], m);
@@ -357,7 +385,7 @@ class WinogradRule final : public CpuRule {
     }
     one.tables = {product(tiles), blocks};
     all->push_back(std::move(three));
-    if (!one.tables[0].rows.empty()) all->push_back(std::move(one));
+    if (in_one_phase && !one.tables[0].rows.empty()) all->push_back(std::move(one));
   }
 };
 

@@ -73,18 +73,24 @@ TEST(TimingTest, ShortRunsAreRepeatedWithinASample) {
 }
 
 TEST(TimingTest, AKernelThatJustRanForLongNeedsNoWarmUp) {
-  Scripted kernel{{1'600'000}};
-  Raced(kPolicy, kernel, 1'600'000);
+  Scripted kernel{{2'600'000}};
+  Raced(kPolicy, kernel, 2'600'000);
   EXPECT_EQ(kernel.runs, 1u);
 }
 
-// A first run maps memory: of a kernel that takes 0.3 ms the check may have seen 1.2.
+// A first run maps memory, and a cold one takes longer: of a kernel that takes 0.7 ms the check may
+// have seen 2.2 and the first run 1.3.
 TEST(TimingTest, AKernelWhoseCheckAloneTookLongIsWarmedUp) {
   TimingPolicy policy = kPolicy;
   policy.max_samples = 2;
-  Scripted kernel{{450'000, 300'000}};
-  EXPECT_EQ(Raced(policy, kernel, 1'200'000).samples_ns, (std::vector<int64_t>{300'000, 300'000}));
-  EXPECT_EQ(kernel.runs, 3U);
+  for (const int32_t warmups : {1, 3}) {
+    policy.warmups = warmups;
+    Scripted kernel{{1'300'000, 700'000}};
+    if (warmups == 3) kernel.times_ns.insert(kernel.times_ns.begin() + 1, {900'000, 800'000});
+    EXPECT_EQ(Raced(policy, kernel, 2'200'000).samples_ns,
+              (std::vector<int64_t>{700'000, 700'000}));
+    EXPECT_EQ(kernel.runs, 2U + static_cast<size_t>(warmups));
+  }
 }
 
 TEST(TimingTest, LowerBoundIsThatOfANotchedBoxPlot) {

@@ -75,8 +75,8 @@ TEST(TaskSearchTest, FinalistsAreTheFastestWholeThoseThatAPartCallsAsFastAndTheD
     search.Report(batch[k].id, measure::Outcome::kOk, ns, {ns / 2, k % 3 != 2});
     EXPECT_EQ(search.TrialOf(batch[k].id), static_cast<int>(k) + 1);
   }
-  const std::vector<uint64_t> expected = {batch[10].id, batch[9].id, batch[7].id, batch[11].id,
-                                          batch[8].id,  batch[0].id};
+  const std::vector<uint64_t> expected = {batch[0].id, batch[10].id, batch[9].id,
+                                          batch[7].id, batch[11].id, batch[8].id};
   EXPECT_EQ(search.Finalists(3), expected);
   EXPECT_EQ(search.TrialOf(search.Propose(1, nullptr).front().id), 0) << "it has no result yet";
 }
