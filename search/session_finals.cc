@@ -75,35 +75,36 @@ absl::Status TuningSession::CompareTask(int task, int tasks_left) {
   const int rounds = RoundsFor(finalists, task, tasks_left);
   lock.unlock();
   if (rounds == 0) return absl::OkStatus();
-  return CompareInputs(task, inputs, 0, rounds);
+  return CompareInputs(task, inputs, rounds);
 }
 
 absl::Status TuningSession::CompareInputs(int task,
                                           const std::vector<measure::MeasureInput>& inputs,
-                                          size_t base, int rounds) {
+                                          int rounds) {
+  constexpr size_t kDefault = 0;  // as Finalists has it
   const std::vector<measure::ComparedTrace> compared = measurer_.Compare(inputs, rounds);
-  if (compared.size() != inputs.size() || compared[base].samples_ns.empty())
+  if (compared.size() != inputs.size() || compared[kDefault].samples_ns.empty())
     return absl::OkStatus();
-  const double default_ns = IntervalOf(compared[base].samples_ns).median;
-  size_t winner = base;
+  const double default_ns = IntervalOf(compared[kDefault].samples_ns).median;
+  size_t winner = kDefault;
   double best = default_ns;
   for (size_t k = 0; k < inputs.size(); ++k) {
-    if (k == base || compared[k].samples_ns.empty()) continue;
+    if (k == kDefault || compared[k].samples_ns.empty()) continue;
     const double median = IntervalOf(compared[k].samples_ns).median;
     if (median < best &&
-        LowerRatio(compared[base].samples_ns, compared[k].samples_ns) > kWorthwhile)
+        LowerRatio(compared[kDefault].samples_ns, compared[k].samples_ns) > kWorthwhile)
       best = median, winner = k;
   }
   const auto all = shared_->LockAll();
   const int local = LocalOf(task);
   TaskVerdict& v = verdicts_[static_cast<size_t>(local)];
   v.compared = true;
-  v.replaced = winner != base;
+  v.replaced = winner != kDefault;
   v.default_ns = default_ns;
   v.best_ns = best;
   tuner_->Compared(task, default_ns, best);
   v.trace = inputs[winner].trace;
-  v.default_samples = compared[base].samples_ns;
+  v.default_samples = compared[kDefault].samples_ns;
   v.best_samples = compared[winner].samples_ns;
   v.noisy = compared[winner].noisy;
   db::Batch batch;

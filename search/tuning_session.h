@@ -145,7 +145,7 @@ class TuningSession {
   /// Records the fewest threads with which the best of one compared task is as fast.
   absl::Status ChooseThreadsOf(size_t local);
   absl::Status CompareInputs(int task, const std::vector<measure::MeasureInput>& inputs,
-                             size_t base, int rounds);
+                             int rounds);
   static constexpr int64_t kCollectNs = 200'000'000;
   static constexpr int64_t kOthersNs = 50'000'000;
   bool OutOfBudget();
