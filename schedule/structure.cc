@@ -88,16 +88,44 @@ bool IsContiguous(const std::vector<Access>& accesses, int axis) {
   return MovesBy(accesses, axis, 1);
 }
 
-/// A sum of products of which some factors move along the axis and others do not.
-bool IsProductAlong(const ir::Stage& stage, const std::vector<Access>& accesses, int axis) {
+/// What an expression reads, of what the Stage reduces, by how it moves along an axis.
+struct Factor {
   bool along = false, across = false;
-  for (const auto& a : accesses) {
+  bool product = false;  ///< something in it multiplies one kind by the other
+  bool OnlyAcross() const { return across && !along; }
+};
+
+Factor FactorOf(const ir::Stage& stage, const std::vector<Access>& accesses, int axis,
+                const Expr& e) {
+  Factor all;
+  std::vector<Factor> parts;
+  for (const Expr& argument : e->args) {
+    parts.push_back(FactorOf(stage, accesses, axis, argument));
+    all.along |= parts.back().along;
+    all.across |= parts.back().across;
+    all.product |= parts.back().product;
+  }
+  if (e->kind == ExprKind::kBinary &&
+      (e->binary() == ir::BinaryOp::kMul || e->binary() == ir::BinaryOp::kDiv)) {
+    all.product |= (parts[0].OnlyAcross() && parts[1].along) ||
+                   (parts[1].OnlyAcross() && parts[0].along);
+  }
+  if (e->kind != ExprKind::kLoad) return all;
+  for (const Access& a : accesses) {
+    if (a.tensor != e->id || !std::ranges::equal(a.indices, e->args, ir::Equal)) continue;
     bool reduced = false;
     for (int r = stage.num_spatial(); r < stage.num_axes(); ++r)
       reduced |= stage.Extent(r) > 1 && a.DependsOn(r);
-    (a.SharedAlong(axis) ? across : along) |= reduced;
+    (a.SharedAlong(axis) ? all.across : all.along) |= reduced;
   }
-  return stage.combiner == ir::Combiner::kSum && along && across;
+  return all;
+}
+
+/// A sum of products of which some factors move along the axis and others do not. What is added to
+/// the factors is none: the rows of a layer normalisation, with the bias before it, are no product.
+bool IsProductAlong(const ir::Stage& stage, const std::vector<Access>& accesses, int axis) {
+  return stage.combiner == ir::Combiner::kSum &&
+         FactorOf(stage, accesses, axis, stage.body[0]).product;
 }
 
 /// Whether what moves along the axis slides (an index holds an axis and a reduce axis) and nothing

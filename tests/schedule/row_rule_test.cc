@@ -77,6 +77,28 @@ TEST(RowRule, ShortRowsAreTakenAFewAtATime) {
   }
 }
 
+TEST(RowRule, ABiasBeforeANormalisationMakesItNoProduct) {
+  const std::string workload =
+      "workload 1\nx0: f32[24,96] input range(-1,1)\nx1: f32[96] constant\n"
+      "x2: f32[24,96] input range(-1,1)\n"
+      "s0: f32[24,96] = x0[i0, i1] + x1[i1] + x2[i0, i1]\n"
+      "s1: f32[24] = sum[r0:96] (s0[i0, r0])\n"
+      "s2: f32[24] = sum[r0:96] ((s0[i0, r0] - s1[i0] / 96.0) * (s0[i0, r0] - s1[i0] / 96.0))\n"
+      "s3: f32[24,96] output = (s0[i0, i1] - s1[i0] / 96.0) * rsqrt(s2[i0] / 96.0 + 1e-05)\n";
+  for (const char* target : kTargets) {
+    const std::string trace = CheckedDefaultText(workload, target);
+    EXPECT_THAT(trace, Not(HasSubstr("pack("))) << target;
+    EXPECT_THAT(trace, HasSubstr("compute_at(s2, ")) << target;
+    EXPECT_THAT(trace, HasSubstr("compute_at(s1, ")) << target;
+  }
+  // A factor that all rows share is one.
+  const std::string product = CheckedDefaultText(
+      "workload 1\nx0: f32[24,96] input range(-1,1)\nx1: f32[96] input range(-1,1)\n"
+      "s0: f32[24] output = sum[r0:96] ((x0[i0, r0] + x1[r0]) * x1[r0])\n",
+      "cpu:avx512,threads=2");
+  EXPECT_THAT(product, HasSubstr("pack(s0, x0"));
+}
+
 TEST(RowRule, EveryThreadHasABlockOfRows) {
   for (const auto& [threads, split] :
        {std::pair("2", "split(s3.i0, 8)"), std::pair("4", "split(s3.i0, 4)"),
