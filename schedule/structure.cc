@@ -61,6 +61,13 @@ int StoreAxis(const ir::Stage& stage) {
   return LastAxis(stage);
 }
 
+bool MovesAsReduced(const ir::Stage& stage, const Access& a) {
+  for (int r = stage.num_spatial(); r < stage.num_axes(); ++r) {
+    if (stage.Extent(r) > 1 && a.DependsOn(r)) return true;
+  }
+  return false;
+}
+
 /// The loads of what is no immediate and, where something is reduced, of what moves along it: one
 /// value a row says nothing of the row.
 std::vector<Access> MovingAccesses(const ir::Workload& w, const ir::Stage& stage) {
@@ -68,12 +75,7 @@ std::vector<Access> MovingAccesses(const ir::Workload& w, const ir::Stage& stage
   std::erase_if(accesses, [&](const Access& a) {
     return w.tensors[a.tensor].kind == ir::TensorKind::kImmediate;
   });
-  const auto still = [&](const Access& a) {
-    for (int r = stage.num_spatial(); r < stage.num_axes(); ++r) {
-      if (stage.Extent(r) > 1 && a.DependsOn(r)) return false;
-    }
-    return true;
-  };
+  const auto still = [&](const Access& a) { return !MovesAsReduced(stage, a); };
   if (stage.num_reduce() > 0 && !std::all_of(accesses.begin(), accesses.end(), still))
     std::erase_if(accesses, still);
   return accesses;
@@ -90,33 +92,26 @@ bool IsContiguous(const std::vector<Access>& accesses, int axis) {
 
 /// What an expression reads, of what the Stage reduces, by how it moves along an axis.
 struct Factor {
-  bool along = false, across = false;
-  bool product = false;  ///< something in it multiplies one kind by the other
-  bool OnlyAcross() const { return across && !along; }
+  bool along = false, across = false, product = false;  ///< product: of one kind by the other
+  bool Multiplies(const Factor& other) const { return across && !along && other.along; }
 };
 
-Factor FactorOf(const ir::Stage& stage, const std::vector<Access>& accesses, int axis,
-                const Expr& e) {
+Factor FactorOf(const ir::Stage& s, const std::vector<Access>& accesses, int axis, const Expr& e) {
   Factor all;
   std::vector<Factor> parts;
   for (const Expr& argument : e->args) {
-    parts.push_back(FactorOf(stage, accesses, axis, argument));
+    parts.push_back(FactorOf(s, accesses, axis, argument));
     all.along |= parts.back().along;
     all.across |= parts.back().across;
     all.product |= parts.back().product;
   }
-  if (e->kind == ExprKind::kBinary &&
-      (e->binary() == ir::BinaryOp::kMul || e->binary() == ir::BinaryOp::kDiv)) {
-    all.product |= (parts[0].OnlyAcross() && parts[1].along) ||
-                   (parts[1].OnlyAcross() && parts[0].along);
-  }
+  const bool binary = e->kind == ExprKind::kBinary;
+  if (binary && (e->binary() == ir::BinaryOp::kMul || e->binary() == ir::BinaryOp::kDiv))
+    all.product |= parts[0].Multiplies(parts[1]) || parts[1].Multiplies(parts[0]);
   if (e->kind != ExprKind::kLoad) return all;
   for (const Access& a : accesses) {
     if (a.tensor != e->id || !std::ranges::equal(a.indices, e->args, ir::Equal)) continue;
-    bool reduced = false;
-    for (int r = stage.num_spatial(); r < stage.num_axes(); ++r)
-      reduced |= stage.Extent(r) > 1 && a.DependsOn(r);
-    (a.SharedAlong(axis) ? all.across : all.along) |= reduced;
+    (a.SharedAlong(axis) ? all.across : all.along) |= MovesAsReduced(s, a);
   }
   return all;
 }
